@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Names and texts that are not ours: an algorithm of a library, a field and a text of the client.
 QUOTED = ("Algorithm::Patience", "renderedBesideToolResult", "rendered_beside_tool_result", "[media left out: ")
 # Names that callers use, texts that users see, the user of the system and a model in a test: to change them is another matter than to word a sentence.
-KEPT = ("Reporter::Nobody", "    Nobody,", "without it nobody can read the archive", "user nobody", '"nobody-knows"')
+KEPT = ("without it nobody can read the archive", "user nobody", '"nobody-knows"')
 # The glossary names the words; the change log and decisions describe the past; fixtures are quoted.
 EXCLUDED = ("docs/glossary.md", "docs/decisions/", "CHANGELOG.md", "fixtures/", "tools/retired_words.py", "/snapshots/")
 

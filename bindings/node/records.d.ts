@@ -304,7 +304,7 @@ export interface CostTotal {
 export interface Costs {
   /** Milliseconds spent in the API. */
   apiDurationMs: number | null;
-  /** The same without attempts that failed. */
+  /** Milliseconds spent in the API without attempts that failed. */
   apiDurationWithoutRetriesMs: number | null;
   /** Milliseconds in all. */
   durationMs: number | null;
@@ -340,11 +340,11 @@ export interface DecisionRecord {
 export interface Denial {
   /** The id of the call. */
   call: string | null;
-  /** How it was denied: the `toolDenialKind` of the line, or what its text says, as texts::denial names it. */
+  /** The kind of the denial: the `toolDenialKind` of the line, or the kind that texts::denial finds in its text. */
   kind: string;
   /** The number of the line of the result, from 1; `null` if only the end of the file was read. */
   line: number | null;
-  /** Why, in the words of the person or of the classifier. */
+  /** The reason, in the words of the person or of the classifier. */
   reason: string | null;
   /** Its time, as written in the file. */
   timestamp: string | null;
@@ -453,7 +453,7 @@ export interface Failure {
   retryable: boolean;
 }
 
-/** How the model got to know a file. */
+/** The kind of access by which the model knows a file. */
 export type FileAccess = 'read' | 'write';
 
 /** The files as they were before a prompt. */
@@ -648,11 +648,11 @@ export interface LintRecord {
   warnings: ProblemRecord[];
 }
 
-/** What the client counted for one model. */
+/** The counts of the client for one model. */
 export interface ModelCosts {
-  /** Those of them that are kept for an hour. */
+  /** The tokens written to the cache for an hour. */
   cacheCreationEphemeral1hInputTokens: number | null;
-  /** Those of them that are kept for five minutes. */
+  /** The tokens written to the cache for five minutes. */
   cacheCreationEphemeral5mInputTokens: number | null;
   /** Input tokens written to the cache. */
   cacheCreationInputTokens: number | null;
@@ -666,7 +666,7 @@ export interface ModelCosts {
   model: string;
   /** Tokens of the answers. */
   outputTokens: number | null;
-  /** Those of them that were spent on thinking. */
+  /** The output tokens that were spent on thinking. */
   thinkingTokens: number | null;
   /** Searches of the web by the API. */
   webSearchRequests: number | null;
@@ -780,7 +780,7 @@ export interface PathState {
   cwd: string | null;
   /** The calls that were denied, in the order of their results. */
   denials: Denial[] | null;
-  /** How the client that wrote the last entry was started, such as `cli` or `sdk-py`. */
+  /** The entrypoint of the client that wrote the last entry, such as `cli` or `sdk-py`. */
   entrypoint: string | null;
   /** The files that a client can restore, for each prompt of the path that has a snapshot. */
   fileHistory: FileHistory[] | null;

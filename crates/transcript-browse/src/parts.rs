@@ -8,7 +8,7 @@ use transcript_render::{
     BranchNote, Conversation, Detail, Escaping, PrintedBlock, count, print_blocks,
 };
 use transcript_resume::items::{
-    Displays, Item, ItemKind, ItemMarks, Nesting, Origin, Speaker, sidechains,
+    Displays, Item, ItemKind, ItemMarks, Nesting, Speaker, SubagentOrigin, sidechains,
 };
 use transcript_resume::{ConversationPath, Policy};
 
@@ -146,7 +146,7 @@ impl<'s> Session<'s> {
         &self,
         main: &Conversation<'_>,
         detail: &dyn Fn(&Item) -> Detail,
-    ) -> Vec<(Origin, History)> {
+    ) -> Vec<(SubagentOrigin, History)> {
         let list = main.display();
         let open = list.groups().iter().filter(|group| {
             let head = list.items().get(group.items().start);
@@ -161,7 +161,7 @@ impl<'s> Session<'s> {
         let disk = &self.storage.disk;
         let found = subagents_on(disk, self.source.path()).unwrap_or_default();
         let is_open = |agent: &Subagent| {
-            let origin = Origin::from(agent);
+            let origin = SubagentOrigin::from(agent);
             open.iter().any(|group| {
                 group.agent() == Some(&agent.id)
                     || origin.tool_use_id.as_deref() == Some(group.id())
@@ -171,7 +171,7 @@ impl<'s> Session<'s> {
         found
             .filter_map(|agent| {
                 let source = Source::open_on(disk, &agent.path).ok()?;
-                Some((Origin::from(agent), History::read(source).ok()?))
+                Some((SubagentOrigin::from(agent), History::read(source).ok()?))
             })
             .collect()
     }
@@ -180,7 +180,7 @@ impl<'s> Session<'s> {
     fn old_agents(
         &self,
         conversations: &mut Vec<Conversation<'s>>,
-        origins: &mut Vec<Origin>,
+        origins: &mut Vec<SubagentOrigin>,
         displays: &mut Displays<'_, '_>,
         detail: &dyn Fn(&Item) -> Detail,
     ) -> Result<(), String> {
@@ -255,7 +255,7 @@ fn nested<'s>(
     Ok(nested.map_err(said)?.with_chapters(&[]))
 }
 
-fn agent_title(origin: &Origin) -> String {
+fn agent_title(origin: &SubagentOrigin) -> String {
     let agent = origin.agent.as_deref().unwrap_or_default();
     let agent = Escaping::Visible.one_line(agent);
     format!("subagent {agent}").trim_end().to_owned()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use memchr::{memchr, memrchr};
 use transcript_engine::{EntryId, ForkOptions, History};
 use transcript_format::units::size;
-use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, Said, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, MessageText, Source};
 use transcript_render::blocks::{message_content, plain_text};
 use transcript_render::{Escaping, Header, RenderOptions, call_line, wrapped};
 use transcript_resume::items::{Displays, GroupRole, ItemKind, ItemReader, starts_turn};
@@ -320,7 +320,7 @@ impl<'s> Session<'s> {
                 continue;
             };
             let text = message_content(&parsed).map(plain_text).unwrap_or_default();
-            let Some(text) = Said::of(&text).typed() else {
+            let Some(text) = MessageText::of(&text).typed() else {
                 continue;
             };
             let start: String = text.chars().take(MAX_OUTLINE_CHARS).collect();

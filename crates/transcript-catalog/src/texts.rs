@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2};
 use transcript_format::author::Author;
 use transcript_format::block_text::block_text;
-use transcript_format::kind::{AttachmentKind, EntryKind, Search, SystemKind};
+use transcript_format::kind::{AttachmentKind, EntryKind, SearchedContent, SystemKind};
 use transcript_format::object::{Object, Raw, Str, unescape};
 use transcript_format::scan::{Body, Envelope, Flags};
-use transcript_reader::Said;
+use transcript_reader::MessageText;
 
 use crate::query::{Field, Role};
 
@@ -52,11 +52,11 @@ pub(crate) struct Unit<'a> {
 /// Returns whether entries of this kind can have texts: a cheap test before a costly one.
 pub(crate) fn may_have_texts(envelope: &Envelope<'_>) -> bool {
     match envelope.kind().row().search {
-        Search::Content => {
+        SearchedContent::Content => {
             let code = envelope.sub_code();
             code == SystemKind::AwaySummary as u8 || code == SystemKind::LocalCommand as u8
         }
-        search => search != Search::Nothing,
+        search => search != SearchedContent::Nothing,
     }
 }
 
@@ -81,14 +81,14 @@ impl<'a> Unit<'a> {
         }
         let kind = envelope.kind();
         match kind.row().search {
-            Search::Blocks => unit.add_message(&body, envelope),
-            Search::Title => unit.add(Field::Title, kind.text_of(object)),
-            Search::Summary => unit.add(Field::Summary, kind.text_of(object)),
-            Search::Queued => {
+            SearchedContent::Blocks => unit.add_message(&body, envelope),
+            SearchedContent::Title => unit.add(Field::Title, kind.text_of(object)),
+            SearchedContent::Summary => unit.add(Field::Summary, kind.text_of(object)),
+            SearchedContent::Queued => {
                 unit.role = Some(Role::User);
                 unit.add(Field::Queued, kind.text_of(object));
             }
-            Search::Attachment => unit.add_attachment(object, envelope),
+            SearchedContent::Attachment => unit.add_attachment(object, envelope),
             _ => {
                 unit.role = Some(Role::System);
                 let text = string(object, "content");
@@ -228,7 +228,9 @@ impl<'a> Unit<'a> {
 fn field_of_user(text: &str, flags: Flags, author: Author) -> Field {
     if flags.contains(Flags::COMPACT_SUMMARY) {
         Field::Summary
-    } else if flags.contains(Flags::META) || matches!(Said::by(author, text), Said::Client(_)) {
+    } else if flags.contains(Flags::META)
+        || matches!(MessageText::by(author, text), MessageText::Client(_))
+    {
         Field::Attachment
     } else {
         Field::Prompt
@@ -352,13 +354,13 @@ mod tests {
                 "attachment":{{"type":"file"}},"rendered":[{{"content":"w"}}],"content":"w"}}"#
             );
             let expected = match kind.row().search {
-                Search::Nothing => None,
-                Search::Blocks if kind == EntryKind::User => Some("prompt 0 w"),
-                Search::Blocks => Some("text 0 w"),
-                Search::Attachment => Some("attachment - w"),
-                Search::Title => Some("title - w"),
-                Search::Content | Search::Summary => Some("summary - w"),
-                Search::Queued => Some("queued - w"),
+                SearchedContent::Nothing => None,
+                SearchedContent::Blocks if kind == EntryKind::User => Some("prompt 0 w"),
+                SearchedContent::Blocks => Some("text 0 w"),
+                SearchedContent::Attachment => Some("attachment - w"),
+                SearchedContent::Title => Some("title - w"),
+                SearchedContent::Content | SearchedContent::Summary => Some("summary - w"),
+                SearchedContent::Queued => Some("queued - w"),
                 other => panic!("{other:?} is not tested"),
             };
             assert_eq!(texts(&line), Vec::from_iter(expected), "{name}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use transcript_engine::serve::{CommandServer, ServeError};
-use transcript_engine::{Kept, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
+use transcript_engine::{KeptReason, OnBusy, Repair, Rescue, Session, SessionOptions, SyncPolicy};
 
 use transcript_ops::context::is_path;
 
@@ -200,10 +200,12 @@ fn describe_repair(path: &Path, repair: &Repair) -> String {
         ),
         Repair::Sealed { offset, len, why } => {
             let why = match why {
-                Kept::OtherWriter => "another process may be writing it".to_owned(),
-                Kept::HoldsEntry => "it contains a whole entry".to_owned(),
-                Kept::TooLong => "it is too long to be saved elsewhere".to_owned(),
-                Kept::Failed(error) => format!("it cannot be saved elsewhere and removed: {error}"),
+                KeptReason::OtherWriter => "another process may be writing it".to_owned(),
+                KeptReason::HoldsEntry => "it contains a whole entry".to_owned(),
+                KeptReason::TooLong => "it is too long to be saved elsewhere".to_owned(),
+                KeptReason::Failed(error) => {
+                    format!("it cannot be saved elsewhere and removed: {error}")
+                }
                 _ => "it cannot be removed".to_owned(),
             };
             format!(

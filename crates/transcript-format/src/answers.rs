@@ -92,8 +92,8 @@ impl FormNames {
     /// Returns the links of the entry, as hashes by `hash`.
     #[must_use]
     pub fn links(&self, entry: &Object<'_>, hash: impl Fn(&[u8]) -> u64) -> Links {
-        /// What the name of a lane starts with, and no uuid.
-        const LANE: &[u8] = b"\0lane";
+        /// The prefix of the name of a lane. No uuid starts with it.
+        const LANE_PREFIX: &[u8] = b"\0lane";
         let text = |key| entry.str(key).unwrap_or_default();
         let of = |key| match &*text(key) {
             "" => 0,
@@ -101,7 +101,7 @@ impl FormNames {
         };
         let is_side = entry.bool("isSidechain") == Some(true);
         let agent = text(self.agent);
-        let lane = [LANE, &[u8::from(is_side)], agent.as_bytes()].concat();
+        let lane = [LANE_PREFIX, &[u8::from(is_side)], agent.as_bytes()].concat();
         Links {
             line: of("uuid"),
             parent: of("parentUuid"),
@@ -121,7 +121,7 @@ pub struct Links {
     pub lane: u64,
 }
 
-/// What is above an entry, apart from entries that say nothing.
+/// The nearest entry above another one that matters to the counts: an answer, or the start of another turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum Above {
     /// The answer with this number.
@@ -132,16 +132,16 @@ pub enum Above {
     Unread(u64),
 }
 
-/// What later parts of a file have to know, in a fixed order.
+/// The ends of a part of a file, to which its later parts are linked; in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineEnds {
-    /// The lines of answers and those below answers, or below what was not read.
+    /// The lines of answers and those below answers, or below lines that were not read.
     pub lines: Vec<(u64, Above)>,
     /// The last line of each lane.
     pub lanes: Vec<(u64, Above)>,
 }
 
-/// The lines of a file, or of a part of it, with what is above each. The order of the lines counts only
+/// The lines of a file, or of a part of it, with the nearest counted entry above each. The order of the lines counts only
 /// for those without a parent, which follow the last line of their lane.
 ///
 /// ```
@@ -157,7 +157,7 @@ pub struct LineEnds {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct AnswerLines {
-    /// Answers, and what is above other lines; of several lines with one uuid that of the first.
+    /// Answers, and the entries above other lines; of several lines with one uuid that of the first.
     lines: HashMap<u64, Above>,
     /// The last line of each lane.
     lanes: HashMap<u64, Above>,
@@ -201,7 +201,7 @@ impl AnswerLines {
         }
     }
 
-    /// Returns what is above a line.
+    /// Returns the nearest counted entry above a line.
     #[must_use]
     pub fn above(&self, links: Links) -> Above {
         let Links { parent, lane, .. } = links;
@@ -212,7 +212,7 @@ impl AnswerLines {
         known.copied().unwrap_or(Above::Unread(name))
     }
 
-    /// Returns what is known of an unread line or lane of a later part of the file.
+    /// Returns the entry above an unread line or lane of a later part of the file, if it is known.
     #[must_use]
     pub fn find(&self, unread: u64) -> Option<Above> {
         let known = self.lines.get(&unread).or_else(|| self.lanes.get(&unread));
@@ -261,7 +261,7 @@ impl AnswerLines {
     }
 }
 
-/// What shows that answers of two files are one.
+/// Evidence that answers in two files are the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnswerMark {
     /// The uuid of a line, or of the line that it is a copy of.
@@ -306,7 +306,7 @@ pub struct AnswerCopies {
     last_file: Vec<u32>,
     /// The answers with a mark, in order.
     with: HashMap<(AnswerMark, u32), u32>,
-    /// How many answers of the last file with a mark have it, and which file that is.
+    /// For each mark, the number of answers of the last file that have it, and the number of that file.
     counts: HashMap<AnswerMark, (u32, u32)>,
 }
 

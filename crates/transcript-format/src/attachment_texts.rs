@@ -108,12 +108,12 @@ pub const FILE_OF_SUMMARY: &str = "Note: {filename} was read before the last con
                                    summarized, but the contents are too large to include. Use \
                                    Read tool if you need to access it.";
 
-/// `selected_lines_in_ide`: what the user selected (NOTE-9).
+/// `selected_lines_in_ide`: the lines that the user selected (NOTE-9).
 pub const LINES_SELECTED: &str = "The user selected the lines {start} to {end} from \
                                   {filename}:\n{content}\n\nThis may or may not be related to the \
                                   current task.";
 
-/// `opened_file_in_ide`: what the user opened (NOTE-9).
+/// `opened_file_in_ide`: the file that the user opened (NOTE-9).
 pub const FILE_OPENED: &str = "The user opened the file {filename} in the IDE. This may or may \
                                not be related to the current task.";
 
@@ -186,7 +186,7 @@ pub const HOOK_BLOCKING_ERROR: &str =
 /// `hook_success`: the output of a hook (NOTE-9).
 pub const HOOK_SUCCESS: &str = "{hook} hook success: {output}";
 
-/// `hook_additional_context`: what a hook adds (NOTE-9).
+/// `hook_additional_context`: the context that a hook adds (NOTE-9).
 pub const HOOK_CONTEXT: &str = "{hook} hook additional context: {context}";
 
 /// `hook_stopped_continuation`: a hook ended the turn (NOTE-9).
@@ -546,10 +546,10 @@ pub const AGENT_MENTION: &str = "The user has expressed a desire to invoke the a
 pub const ATTRIBUTION: &str =
     "<system-reminder>\nAttribution for git commits and pull requests you create from here on";
 
-/// What each reminder starts with (NOTE-1).
+/// The first line of each reminder (NOTE-1).
 pub const REMINDER_START: &str = "<system-reminder>\n";
 
-/// What each reminder ends with (NOTE-1).
+/// The last line of each reminder (NOTE-1).
 pub const REMINDER_END: &str = "\n</system-reminder>";
 
 #[cfg(test)]

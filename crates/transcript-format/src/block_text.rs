@@ -1,4 +1,4 @@
-//! The text of a block, of whatever type: what readers show, and what search finds.
+//! The text of a block of any type, for display and for the search.
 //!
 //! Some types contain their text under names of their own: the results of the tools that the API runs
 //! (web search and fetch, code execution, tool search, advisor), search results, documents, and the
@@ -12,7 +12,7 @@ use crate::object::{JsonKind, Object, Raw, Str};
 const MAX_DEPTH: u32 = 32;
 
 /// Members whose strings say nothing to a reader: names of types, ids, and encrypted data.
-const SILENT: &[&str] = &[
+const UNREADABLE_MEMBERS: &[&str] = &[
     "type",
     "id",
     "tool_use_id",
@@ -75,7 +75,7 @@ fn add_object<'a>(object: &Object<'a>, text: &mut Option<Str<'a>>, depth: u32) {
         _ => {}
     }
     for (name, value) in object.members() {
-        if !SILENT.contains(&&**name) {
+        if !UNREADABLE_MEMBERS.contains(&&**name) {
             add(*value, text, depth);
         }
     }

@@ -15,7 +15,7 @@ impl ClientVersion {
     }
 
     /// Reads the first three numbers of a version; `None` when the text does not start with them.
-    /// What follows them, as in `2.1.331-beta.2`, is ignored.
+    /// A suffix after them, as in `2.1.331-beta.2`, is ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut bytes = text.iter().copied().peekable();

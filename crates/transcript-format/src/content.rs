@@ -107,7 +107,7 @@ schema! {
     /// A reference to a model by name.
     ModelRef { model: Str<'a> = "model", "the model"; }
 
-    /// Who sent a prompt.
+    /// The sender of a prompt.
     Origin {
         kind: Str<'a> = "kind", "`human`, `channel`, `peer`, `task-notification`, `coordinator`, …";
         from: Str<'a> = "from", "the address of the sender";

@@ -120,7 +120,7 @@ pub fn prompt(references: &[Reference<'_>], text: &str) -> Result<String, Invali
     Ok(prompt)
 }
 
-/// Why references cannot be written before a prompt.
+/// The reason why references cannot be written before a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRegion {

@@ -8,26 +8,26 @@ use crate::json::ObjectBuf;
 use crate::make::NewEntry;
 use crate::object::Object;
 
-const MID_STREAM: &str = "isAbortedMidStream";
-const ENGINE: &str = "transcriptEngine";
-const INPUT: &str = "callInput";
-const CUT: &str = "cut";
+const ABORTED_KEY: &str = "isAbortedMidStream";
+const ENGINE_KEY: &str = "transcriptEngine";
+const CALL_INPUT_KEY: &str = "callInput";
+const CUT_VALUE: &str = "cut";
 
 /// Marks an entry of a reply that ended early.
 pub fn mark_reply(entry: NewEntry) -> NewEntry {
-    entry.with(MID_STREAM, true)
+    entry.with(ABORTED_KEY, true)
 }
 
 /// Marks an entry with a call whose input did not arrive completely.
 pub fn mark_call(entry: NewEntry) -> NewEntry {
-    entry.engine(&ObjectBuf::new().with(INPUT, CUT))
+    entry.engine(&ObjectBuf::new().with(CALL_INPUT_KEY, CUT_VALUE))
 }
 
 /// Returns whether an entry is [marked](mark_call) as having a call with a part of its input.
 #[must_use]
 pub fn has_cut_call(entry: &Object<'_>) -> bool {
-    let engine = entry.object(ENGINE);
-    engine.is_some_and(|engine| engine.str(INPUT).as_deref() == Some(CUT))
+    let engine = entry.object(ENGINE_KEY);
+    engine.is_some_and(|engine| engine.str(CALL_INPUT_KEY).as_deref() == Some(CUT_VALUE))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
         assert!(!reads(&call));
         assert!(!reads(&mark_reply(call.clone())));
         assert!(reads(&mark_call(mark_reply(call.clone()))));
-        let other = call.engine(&ObjectBuf::new().with(INPUT, "whole"));
+        let other = call.engine(&ObjectBuf::new().with(CALL_INPUT_KEY, "whole"));
         assert!(!reads(&other));
     }
 }

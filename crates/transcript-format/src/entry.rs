@@ -260,7 +260,7 @@ schema! {
         structured_content: Raw<'a> = "structuredContent", "the result in structured form";
     }
 
-    /// How a tool call was permitted.
+    /// The permission of a tool call.
     PermissionDecision {
         decision: Str<'a> = "decision", "the decision: `allow`, `deny`, `ask`";
         source: Str<'a> = "source", "who decided";

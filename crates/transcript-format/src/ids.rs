@@ -10,15 +10,15 @@ use std::fmt;
 pub struct Uuid(pub u128);
 
 /// A one in each of eight bytes.
-const ONES: u64 = 0x0101_0101_0101_0101;
+const ONE_IN_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
 /// Reads eight lower-case hexadecimal digits at once. The second value is 0 if they are that.
 #[inline(always)]
 fn eight_digits(text: u64) -> (u32, u64) {
-    let letters = text >> 6 & ONES;
-    let digits = (text & (ONES * 0x0F)) + letters * 9;
+    let letters = text >> 6 & ONE_IN_EACH_BYTE;
+    let digits = (text & (ONE_IN_EACH_BYTE * 0x0F)) + letters * 9;
     // Only the right digits give the text again.
-    let wrong = text_of(digits) ^ text | digits & (ONES * 0xF0);
+    let wrong = text_of(digits) ^ text | digits & (ONE_IN_EACH_BYTE * 0xF0);
     let pairs = (digits | digits >> 4) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF;
     ((fours | fours >> 16) as u32, wrong)
@@ -27,8 +27,8 @@ fn eight_digits(text: u64) -> (u32, u64) {
 /// Returns the text of eight digits, one in each byte.
 #[inline(always)]
 fn text_of(digits: u64) -> u64 {
-    let above_nine = (digits + ONES * 6) >> 4 & ONES;
-    digits + ONES * u64::from(b'0') + above_nine * u64::from(b'a' - b'9' - 1)
+    let above_nine = (digits + ONE_IN_EACH_BYTE * 6) >> 4 & ONE_IN_EACH_BYTE;
+    digits + ONE_IN_EACH_BYTE * u64::from(b'0') + above_nine * u64::from(b'a' - b'9' - 1)
 }
 
 /// Returns the eight digits of `value` as text.

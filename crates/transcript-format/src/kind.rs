@@ -15,6 +15,7 @@ macro_rules! names {
         #[non_exhaustive]
         $vis enum $Enum {
             /// An unknown name, or no name at all.
+            // First, so that its code is 0: that is the code of an entry whose kind has no second name.
             #[default]
             Other,
             $(#[doc = concat!("`", $name, "`")] $Variant,)*
@@ -67,9 +68,11 @@ macro_rules! kinds {
         names! { $(#[$meta])* $vis enum $Enum { $($Variant = $name,)* } }
 
         impl $Enum {
+            // `Other` has the discriminant 0, so the rows start with that of unknown kinds. A variant without a row
+            // cannot be written, so the index is always in range.
             const ROWS: &'static [KindRow] = &[KindRow::UNKNOWN, $($row,)*];
 
-            /// Returns what lines of this kind are to a session.
+            /// Returns the row of this kind in the table of kinds.
             #[must_use]
             pub const fn row(self) -> &'static KindRow {
                 &Self::ROWS[self as usize]
@@ -78,7 +81,7 @@ macro_rules! kinds {
     };
 }
 
-/// What lines of a kind are to a session: one row of the table of kinds.
+/// The role of the lines of a kind in a session: one row of the table of kinds.
 ///
 /// All code that asks one of these questions reads the row, so that a new kind is a row and a line among the fixtures.
 /// `docs/fields.md` has the table.
@@ -86,30 +89,30 @@ macro_rules! kinds {
 #[non_exhaustive]
 pub struct KindRow {
     /// Whether the lines are entries of the chain.
-    pub place: Place,
-    /// Which of the lines count, and so which ones a compaction of the file moves out of it.
+    pub place: ChainRole,
+    /// The lines that count: each, the last one, or new ones. A compaction of the file moves the others out of it.
     pub counts: Counts,
-    /// What the line names.
+    /// The entry that the line refers to, and the field with the reference.
     pub link: Link,
     /// The member with the text of the line, if it has one text.
     pub text: Option<&'static str>,
     /// Whether an empty text removes what earlier lines gave; else lines with an empty text do not count.
     pub clears: bool,
-    /// Whose title of the session the text is, if it is one.
+    /// The source of the title of the session, if the text is one.
     pub title: Option<TitleSource>,
     /// Whether lists of sessions read the text.
     pub is_listed: bool,
-    /// What the search finds the line by.
-    pub search: Search,
-    /// How the line is shown in the conversation.
-    pub shown: Shown,
+    /// The content that the search reads.
+    pub search: SearchedContent,
+    /// The form in which the conversation shows the line.
+    pub shown: DisplayForm,
 }
 
 named! {
     /// Whether lines of a kind are entries of the chain.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
-    pub enum Place {
+    pub enum ChainRole {
         /// Messages of the conversation.
         Message = "message",
         /// Entries of the chain that are no messages.
@@ -121,7 +124,7 @@ named! {
     }
 }
 
-/// Which lines of a kind count.
+/// The lines of a kind that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Counts {
@@ -135,7 +138,7 @@ pub enum Counts {
 }
 
 named! {
-    /// What lines of a kind name.
+    /// The entry that lines of a kind refer to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Link {
@@ -149,11 +152,11 @@ named! {
 }
 
 named! {
-    /// What the search finds lines of a kind by.
+    /// The content of a line that the search reads.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
-    pub enum Search {
-        /// The lines are not found.
+    pub enum SearchedContent {
+        /// None: the search does not find the lines.
         Nothing = "-",
         /// The blocks of the message.
         Blocks = "blocks",
@@ -171,13 +174,13 @@ named! {
 }
 
 named! {
-    /// How lines of a kind are shown in the conversation.
+    /// The form in which the conversation shows lines of a kind.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
-    pub enum Shown {
+    pub enum DisplayForm {
         /// An item for each block of the message.
         Blocks = "blocks",
-        /// What the client added to the conversation.
+        /// Context that the client added to the conversation.
         Attachment = "attachment",
         /// A note of the client.
         Note = "note",
@@ -191,32 +194,32 @@ named! {
 impl KindRow {
     /// The row of a kind that is not known: a line outside the chain that always stays, and that nothing else is read from.
     pub const UNKNOWN: Self = Self {
-        place: Place::Outside,
+        place: ChainRole::Outside,
         counts: Counts::Each,
         link: Link::Parent,
         text: None,
         clears: false,
         title: None,
         is_listed: false,
-        search: Search::Nothing,
-        shown: Shown::Nowhere,
+        search: SearchedContent::Nothing,
+        shown: DisplayForm::Nowhere,
     };
 
     const MESSAGE: Self = Self {
-        place: Place::Message,
-        search: Search::Blocks,
-        shown: Shown::Blocks,
+        place: ChainRole::Message,
+        search: SearchedContent::Blocks,
+        shown: DisplayForm::Blocks,
         ..Self::UNKNOWN
     };
 
     const PROGRESS: Self = Self {
-        place: Place::Progress,
-        shown: Shown::UnderCall,
+        place: ChainRole::Progress,
+        shown: DisplayForm::UnderCall,
         ..Self::UNKNOWN
     };
 
     const QUEUED: Self = Self {
-        search: Search::Queued,
+        search: SearchedContent::Queued,
         ..Self::UNKNOWN
     };
 
@@ -226,15 +229,15 @@ impl KindRow {
         ..Self::UNKNOWN
     };
 
-    /// The same, with one text.
+    /// A kind of state with one text.
     const fn setting(text: &'static str) -> Self {
         Self::STATE.text(text)
     }
 
     /// Entries of the chain that are no messages.
-    const fn context(search: Search, shown: Shown) -> Self {
+    const fn context(search: SearchedContent, shown: DisplayForm) -> Self {
         Self {
-            place: Place::Context,
+            place: ChainRole::Context,
             search,
             shown,
             ..Self::UNKNOWN
@@ -252,8 +255,8 @@ impl KindRow {
         Self {
             title: Some(source),
             search: match source {
-                TitleSource::Custom | TitleSource::Ai => Search::Title,
-                TitleSource::Summary => Search::Summary,
+                TitleSource::Custom | TitleSource::Ai => SearchedContent::Title,
+                TitleSource::Summary => SearchedContent::Summary,
             },
             ..self
         }
@@ -288,21 +291,24 @@ impl KindRow {
 }
 
 kinds! {
-    /// The `type` of an entry. What its lines are to a session is in its [row](Self::row).
+    /// The `type` of an entry. The role of its lines in a session is in its [row](Self::row).
     ///
     /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and
     /// form the chain; all others are metadata or wire messages.
     pub enum EntryKind {
         User = "user" => KindRow::MESSAGE,
         Assistant = "assistant" => KindRow::MESSAGE,
-        System = "system" => KindRow::context(Search::Content, Shown::Note),
-        Attachment = "attachment" => KindRow::context(Search::Attachment, Shown::Attachment),
+        System = "system" => KindRow::context(SearchedContent::Content, DisplayForm::Note),
+        Attachment = "attachment" => KindRow::context(SearchedContent::Attachment, DisplayForm::Attachment),
         Progress = "progress" => KindRow::PROGRESS,
+        // A pin as well as a setting: the same line says where the conversation ends (LEAF-6).
         LastPrompt = "last-prompt" => KindRow::setting("lastPrompt").listed().names(Link::Leaf),
+        // Not a setting: most summaries are of other conversations, and only the leaf of each shows which.
         Summary = "summary" => KindRow::new_among(Self::Summary)
             .text("summary")
             .names(Link::Leaf)
             .title(TitleSource::Summary),
+        // An empty title of a person clears the one before (LIST-2), an empty one of a model does not.
         CustomTitle = "custom-title" => KindRow::setting("customTitle").clears().listed().title(TitleSource::Custom),
         AiTitle = "ai-title" => KindRow::setting("aiTitle").listed().title(TitleSource::Ai),
         AgentName = "agent-name" => KindRow::setting("agentName"),
@@ -311,18 +317,23 @@ kinds! {
         Tag = "tag" => KindRow::setting("tag").clears().listed(),
         Mode = "mode" => KindRow::setting("mode"),
         PermissionMode = "permission-mode" => KindRow::setting("permissionMode"),
+        // Two equal lines are two events: a compaction of the file must not take one for a copy.
         QueueOperation = "queue-operation" => KindRow::QUEUED.text("content"),
         FileHistorySnapshot = "file-history-snapshot" => KindRow::new_among(Self::FileHistorySnapshot),
+        // In one sequence with the snapshots: a delta changes what the next snapshot repeats, so an equal snapshot after
+        // it is not a copy.
         FileHistoryDelta = "file-history-delta" => KindRow::new_among(Self::FileHistorySnapshot),
         ContentReplacement = "content-replacement" => KindRow::UNKNOWN,
         Relocated = "relocated" => KindRow::setting("relocatedCwd").listed(),
         WorktreeState = "worktree-state" => KindRow::STATE,
+        // Clients repeat links at the end of turns (META-1), but a session may have several: only a line that repeats the one before it is a copy.
         PrLink = "pr-link" => KindRow::new_among(Self::PrLink),
         FrameLink = "frame-link" => KindRow::new_among(Self::FrameLink),
         BridgeSession = "bridge-session" => KindRow::new_among(Self::BridgeSession),
         ToolsUsed = "tools-used" => KindRow::STATE,
         CostState = "cost-state" => KindRow::STATE,
         AtisLatch = "atis-latch" => KindRow::setting("atis"),
+        // Answers refer to recorded requests, and `verify --requests` replays them: all lines stay.
         ApiRequest = "api-request" => KindRow::UNKNOWN,
         ApiRequestBlob = "api-request-blob" => KindRow::UNKNOWN,
         ApiRequestShape = "api-request-shape" => KindRow::UNKNOWN,
@@ -334,6 +345,7 @@ kinds! {
         SnipBoundary = "snip_boundary" => KindRow::UNKNOWN,
         AgentMetadata = "agent_metadata" => KindRow::UNKNOWN,
         TranscriptEngine = "transcriptEngine" => KindRow::UNKNOWN.names(Link::Tombstones),
+        // From here on: messages of the stream protocol. They are not entries, but programs store them in files.
         Result = "result" => KindRow::UNKNOWN,
         StreamEvent = "stream_event" => KindRow::UNKNOWN,
         StreamRequestStart = "stream_request_start" => KindRow::UNKNOWN,
@@ -356,14 +368,14 @@ impl EntryKind {
     /// Returns whether entries of this kind are part of the chain.
     #[must_use]
     pub const fn is_chain(self) -> bool {
-        !matches!(self.row().place, Place::Outside)
+        !matches!(self.row().place, ChainRole::Outside)
     }
 
     /// Returns whether entries of this kind are nodes of the tree: those of the chain without
     /// progress, which is passed over (CHAIN-2).
     #[must_use]
     pub const fn is_in_tree(self) -> bool {
-        matches!(self.row().place, Place::Message | Place::Context)
+        matches!(self.row().place, ChainRole::Message | ChainRole::Context)
     }
 
     /// Returns whether lines of this kind carry session state: the last line counts.
@@ -375,7 +387,7 @@ impl EntryKind {
     /// Returns whether entries of this kind hold a message of the conversation.
     #[must_use]
     pub const fn is_message(self) -> bool {
-        matches!(self.row().place, Place::Message)
+        matches!(self.row().place, ChainRole::Message)
     }
 
     /// Returns the text of a line of this kind, if it is one that counts: some text, or an empty one that clears
@@ -384,6 +396,7 @@ impl EntryKind {
     pub fn text_of<'a>(self, line: &Object<'a>) -> Option<Str<'a>> {
         let row = self.row();
         let text = line.str(row.text?)?;
+        // Lists look for a text, and the state of a session must agree with them: elsewhere an empty one does not count.
         (row.clears || !text.is_empty()).then_some(text)
     }
 }

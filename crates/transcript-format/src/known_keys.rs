@@ -22,7 +22,7 @@ use crate::schema::Field;
 use crate::system::{System, SystemBody};
 
 named! {
-    /// Where a key is.
+    /// The object that a key is in.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum KeyPlace {
@@ -38,7 +38,7 @@ named! {
 }
 
 /// Keys that clients are known to write, and that have no accessor.
-const WITHOUT_ACCESSOR: &[(KeyPlace, &[&str])] = &[
+const KEYS_WITHOUT_ACCESSOR: &[(KeyPlace, &[&str])] = &[
     // In sessions of 1.0.17 to 2.1.331.
     (
         KeyPlace::Entry,
@@ -143,7 +143,9 @@ pub fn is_known(kind: EntryKind, attachment: AttachmentKind, place: KeyPlace, na
         (_, EntryKind::Attachment) => ATTACHMENT.has(name),
         _ => true,
     };
-    let mut others = WITHOUT_ACCESSOR.iter().filter(|(there, _)| *there == place);
+    let mut others = KEYS_WITHOUT_ACCESSOR
+        .iter()
+        .filter(|(there, _)| *there == place);
     is_in_table || others.any(|(_, keys)| keys.iter().any(|key| is_form_of(key, name)))
 }
 

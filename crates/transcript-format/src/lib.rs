@@ -13,7 +13,7 @@
 //! 8. [`names`] defines the names of project folders and of the files in them.
 //! 9. [`context_refs`] reads and writes the references that some clients put before the text of a prompt.
 //! 10. [`texts`] lists the texts that clients write in place of a person or a model, [`tags`] those in tags;
-//!     [`attachment_texts`] those under which they send attachments; [`author`] reads who wrote a line; [`unicode`] knows the characters
+//!     [`attachment_texts`] those under which they send attachments; [`author`] reads the author of a line; [`unicode`] knows the characters
 //!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
 //! 11. [`answers`] says which lines are one answer.
 

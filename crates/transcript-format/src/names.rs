@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The longest key without a hash, in characters.
+/// The maximum length of a key without a hash, in characters.
 const MAX_KEY: usize = 200;
 
-/// The longest id; file systems allow 255 bytes.
+/// The maximum length of an id; file systems allow 255 bytes.
 const MAX_ID: usize = 128;
 
 /// Returns the name of the folder of the project at `path`, an absolute path without symbolic links
@@ -178,7 +178,7 @@ fn path_parts(path: &str, is_of_windows: bool) -> impl Iterator<Item = &str> {
 }
 
 /// The folder of worktrees that a client makes in a repository.
-const WORKTREES: &str = ".claude/worktrees";
+const WORKTREES_FOLDER: &str = ".claude/worktrees";
 
 /// Returns the repository of a worktree that a client made, by its path alone: the worktree may be gone.
 ///
@@ -193,16 +193,16 @@ pub fn repository_of(path: &str) -> Option<&str> {
     let is_slash = |byte: u8| byte == b'/' || byte == b'\\' && is_windows(path);
     let is_here = |at: &usize| {
         let tail = &path.as_bytes()[*at..];
-        let [before, after] = [0, WORKTREES.len() + 1].map(|place| tail.get(place).copied());
-        let names = tail.get(1..=WORKTREES.len());
+        let [before, after] = [0, WORKTREES_FOLDER.len() + 1].map(|place| tail.get(place).copied());
+        let names = tail.get(1..=WORKTREES_FOLDER.len());
         let is_named = names.is_some_and(|names| {
             names
                 .iter()
-                .zip(WORKTREES.as_bytes())
+                .zip(WORKTREES_FOLDER.as_bytes())
                 .all(|(one, other)| one == other || *other == b'/' && is_slash(*one))
         });
         let has_name = tail
-            .get(WORKTREES.len() + 2)
+            .get(WORKTREES_FOLDER.len() + 2)
             .is_some_and(|byte| !is_slash(*byte));
         is_named && has_name && [before, after].iter().flatten().all(|byte| is_slash(*byte))
     };
@@ -456,7 +456,7 @@ mod tests {
         let below = rest_below("/\u{fc}", "/u\u{308}/u\u{308}");
         assert_eq!(below, Some(vec!["u\u{308}"]));
         assert!(!same_path(r"C:\Ada", r"C:\ada"));
-        // One address of a server, and what is none.
+        // One address of a server, and texts that are none.
         for path in [
             "//server/share/a",
             r"\\server/share\a\",

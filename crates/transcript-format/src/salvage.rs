@@ -138,7 +138,7 @@ struct Search<'b> {
     walked: usize,
 }
 
-/// Where an object may start.
+/// An offset at which an object may start.
 #[derive(Clone, Copy)]
 struct Start {
     at: usize,
@@ -336,7 +336,7 @@ struct Walk<'b> {
     members_end: usize,
 }
 
-/// Why an object has no end.
+/// The reason why an object has no end.
 enum Stop {
     /// A token that JSON does not allow at its place, or the end of the bytes.
     Token,

@@ -19,7 +19,7 @@ pub struct View {
     /// The names it is chosen by, such as the `type` of a block; empty when it is chosen by the kind
     /// of the same name, or by the field that contains it.
     pub names: &'static [&'static str],
-    /// What it is, as Markdown.
+    /// A description of the object, as Markdown.
     pub meaning: &'static str,
     /// Its fields.
     pub fields: &'static [Field],
@@ -33,7 +33,7 @@ pub struct Field {
     pub keys: &'static [&'static str],
     /// The type of the accessor in Rust.
     pub type_name: &'static str,
-    /// What it means, as Markdown.
+    /// The meaning of the field, as Markdown.
     pub meaning: &'static str,
 }
 

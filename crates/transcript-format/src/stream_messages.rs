@@ -60,7 +60,7 @@ schema! {
             ttft_ms: f64 = "ttft_ms", "the milliseconds until the first token";
         }
 
-        /// What some tool calls did, in a few words.
+        /// A short summary of some tool calls.
         ToolUseSummary {
             summary: Str<'a> = "summary", "the words";
             preceding_tool_use_ids: Vec<Str<'a>> = "preceding_tool_use_ids" | "toolUseIds", "the calls";

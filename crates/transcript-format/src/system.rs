@@ -67,14 +67,14 @@ schema! {
         status: Str<'a> = "status", "`connected`, `failed`, `needs-auth`, `pending`, `disabled`";
     }
 
-    /// What a task used.
+    /// The usage of a task.
     TaskUsage {
         total_tokens: u64 = "total_tokens", "the number of tokens";
         tool_uses: u64 = "tool_uses", "the number of tool calls";
         duration_ms: u64 = "duration_ms", "the duration, in milliseconds";
     }
 
-    /// What changed in a task.
+    /// The changed fields of a task.
     TaskPatch {
         status: Str<'a> = "status", "its status";
         description: Str<'a> = "description", "its description";
@@ -114,7 +114,7 @@ schema! {
             context_usage: Object<'a> = "contextUsage", "the numbers that `/context` shows";
         }
 
-        /// How long a turn took.
+        /// The duration of a turn.
         TurnDuration {
             duration_ms: u64 = "durationMs", "the time, in milliseconds";
             message_count: u64 = "messageCount", "the messages of the conversation";
@@ -185,7 +185,7 @@ schema! {
             config_write_count: u64 = "configWriteCount", "how often the settings were written";
         }
 
-        /// In the stream form, the start of a turn: what the client runs with. Not in files of clients.
+        /// In the stream form, the start of a turn: the settings of the client. Not in files of clients.
         Init {
             api_key_source: Str<'a> = "apiKeySource", "where the API key comes from";
             claude_code_version: Str<'a> = "claude_code_version", "the version of the client";
@@ -205,7 +205,7 @@ schema! {
             view_mode: Str<'a> = "view_mode", "the mode of the view";
         }
 
-        /// In the stream form, what the client is doing.
+        /// In the stream form, the current work of the client.
         Status {
             status: Str<'a> = "status", "`compacting`, `requesting`; `null` when it is done";
             permission_mode: Str<'a> = "permissionMode", "the permission mode, when it changed";

@@ -38,11 +38,11 @@ macro_rules! tags {
 }
 
 tags! {
-    /// Tags of what a person typed in the client.
+    /// Tags of input that a person typed in the client.
     TYPED {
         /// The name of a slash command, with the slash.
         CommandName = "command-name";
-        /// What the client shows while the command runs; as a rule its name.
+        /// The text that the client shows while the command runs; as a rule its name.
         CommandMessage = "command-message";
         /// The text after the name of the command.
         CommandArgs = "command-args";
@@ -81,7 +81,7 @@ tags! {
         UserMemoryInput = "user-memory-input";
         /// A resource of an MCP server changed.
         McpResourceUpdate = "mcp-resource-update";
-        /// What the client asks an MCP server for again and again changed.
+        /// A value changed that the client polls an MCP server for.
         McpPollingUpdate = "mcp-polling-update";
     }
 
@@ -135,7 +135,7 @@ impl Tag {
     }
 }
 
-/// What a person typed in a client, or what that printed. It displays as the text that clients write,
+/// Input that a person typed in a client, or the output of it. It displays as the text that clients write,
 /// and [`read`](Self::read) returns it from that text.
 ///
 /// ```
@@ -156,17 +156,17 @@ pub enum Tagged<'t> {
         /// The text after the name.
         arguments: Cow<'t, str>,
     },
-    /// What a slash command printed.
+    /// The output of a slash command.
     CommandOutput(Output<'t>),
     /// A command for the shell.
     Shell(Cow<'t, str>),
-    /// What a command of the shell printed.
+    /// The output of a shell command.
     ShellOutput(Output<'t>),
     /// A note for the memory.
     MemoryNote(Cow<'t, str>),
 }
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Output<'t> {
     /// Its output.
@@ -244,22 +244,22 @@ impl fmt::Display for Tagged<'_> {
 /// Writes a text so that it contains none of the tags of [`Tagged`].
 fn escaped(text: &str) -> Cow<'_, str> {
     replaced(text, |sign| match sign {
-        Sign::Plain => Some(("<", "&lt;")),
-        Sign::Escaped | Sign::EscapedAgain => Some(("&", "&amp;")),
+        TagEscape::Plain => Some(("<", "&lt;")),
+        TagEscape::Escaped | TagEscape::EscapedAgain => Some(("&", "&amp;")),
     })
 }
 
 /// Returns the text of which [`escaped`] made this one.
 fn unescaped(text: &str) -> Cow<'_, str> {
     replaced(text, |sign| match sign {
-        Sign::Plain => None,
-        Sign::Escaped => Some(("&lt;", "<")),
-        Sign::EscapedAgain => Some(("&amp;", "&")),
+        TagEscape::Plain => None,
+        TagEscape::Escaped => Some(("&lt;", "<")),
+        TagEscape::EscapedAgain => Some(("&amp;", "&")),
     })
 }
 
-/// How the `<` of a tag is written.
-enum Sign {
+/// The escape for the `<` of a tag.
+enum TagEscape {
     /// As `<`.
     Plain,
     /// As `&lt;`.
@@ -268,7 +268,7 @@ enum Sign {
     EscapedAgain,
 }
 
-impl Sign {
+impl TagEscape {
     /// Reads the sign before the name of one of the tags of [`Tagged`] at the start of a text.
     fn at_start(text: &str) -> Option<Self> {
         let (sign, rest) = match text.strip_prefix('<') {
@@ -298,13 +298,13 @@ impl Sign {
 /// written for that.
 fn replaced(
     text: &str,
-    with: impl Fn(Sign) -> Option<(&'static str, &'static str)>,
+    with: impl Fn(TagEscape) -> Option<(&'static str, &'static str)>,
 ) -> Cow<'_, str> {
     let (mut new, mut done, mut at) = (String::new(), 0, 0);
     while let Some(found) = memchr2(b'<', b'&', &text.as_bytes()[at..]) {
         let start = at + found;
         at = start + 1;
-        if let Some((part, written)) = Sign::at_start(&text[start..]).and_then(&with) {
+        if let Some((part, written)) = TagEscape::at_start(&text[start..]).and_then(&with) {
             new.push_str(&text[done..start]);
             new.push_str(written);
             done = start + part.len();

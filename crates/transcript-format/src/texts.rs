@@ -170,7 +170,7 @@ pub fn is_interrupt(text: &str) -> bool {
 /// classifier) or `denied`. `None` for other results.
 #[must_use]
 pub fn denial(text: &str) -> Option<(&'static str, Option<&str>)> {
-    /// What newer clients add behind the feedback of a person.
+    /// The start of the note that newer clients append to the feedback of a person.
     const NOTE: &str = "\n\nNote: The user's next message may";
     let text = text.trim();
     let dialog = TABLE.iter().find(|row| CANCELLED.starts_with(row.text));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The bytes at the end of a file whose lines count before the side file with the title: all that clients read there
 /// (LIST-1, LIST-2).
-pub const NEAR: u64 = 64 << 10;
+pub const TITLE_SCAN_LEN: u64 = 64 << 10;
 
 /// The origin of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -27,7 +27,7 @@ pub enum TitleSource {
 pub struct TitleLines {
     /// The last title of a person; an empty one clears those before.
     pub custom: Option<String>,
-    /// Whether the line with it starts in the last [`NEAR`] bytes of the file.
+    /// Whether the line with it starts in the last [`TITLE_SCAN_LEN`] bytes of the file.
     pub is_near: bool,
     /// The last title of a model that is not empty.
     pub ai: Option<String>,
@@ -36,10 +36,10 @@ pub struct TitleLines {
 impl TitleLines {
     /// Returns the title: that of the person near the end, else that in the side file `custom-title.json`, else that of the person
     /// further up; else that of a model; else the last summary that an older client wrote of this conversation and not of
-    /// another one. What is not needed is not asked for.
+    /// another one. `side_file` and `summary` are called only if their title may be needed.
     ///
     /// # Errors
-    /// That of `summary`.
+    /// The error of `summary`.
     pub fn title<E>(
         self,
         side_file: impl FnOnce() -> Option<String>,

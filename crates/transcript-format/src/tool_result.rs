@@ -36,7 +36,7 @@ impl<'a> ToolUseResult<'a> {
         let Self::Object(object) = self else {
             return None;
         };
-        let (tool, _) = SHAPES
+        let (tool, _) = RESULT_SHAPES
             .iter()
             .find(|(_, keys)| keys.iter().all(|key| object.get(key).is_some()))
             .unwrap_or(&("", &[]));
@@ -45,7 +45,7 @@ impl<'a> ToolUseResult<'a> {
 }
 
 /// The keys that identify a tool; the first row that matches counts.
-const SHAPES: &[(&str, &[&str])] = &[
+const RESULT_SHAPES: &[(&str, &[&str])] = &[
     ("MultiEdit", &["filePath", "edits"]),
     ("Edit", &["filePath", "oldString", "newString"]),
     ("Write", &["filePath", "content", "structuredPatch"]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use transcript_format::names::{agent_of, is_key_of};
 use transcript_reader::{
-    Listing, SessionFile, SessionFiles, Source, Walked, session_of_subagent, subagents_on,
+    Listing, SessionFile, SessionFiles, Source, WalkedFile, session_of_subagent, subagents_on,
     walk_store,
 };
 use transcript_storage::ReadDisk;
@@ -106,16 +106,16 @@ pub fn add_folder(
 ) -> Result<(), transcript_reader::Error> {
     walk_store(&**disk, folder, &mut |walked| {
         match walked {
-            Walked::File { path, .. } => add_file(&**disk, path, seen, files),
-            Walked::Folder {
+            WalkedFile::File { path, .. } => add_file(&**disk, path, seen, files),
+            WalkedFile::Folder {
                 has_session: true, ..
             } => {}
-            Walked::Folder { path, .. } => {
+            WalkedFile::Folder { path, .. } => {
                 let session = disk.layout().session_of(path);
                 let is_left = SessionFile::at(&**disk, &session).add_rest(files);
                 return !is_left;
             }
-            Walked::Problem(error) => files.problems.push(error),
+            WalkedFile::Problem(error) => files.problems.push(error),
             _ => {}
         }
         false

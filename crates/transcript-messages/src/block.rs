@@ -13,7 +13,7 @@ pub use super::block_kind::{BlockKind, kind_of};
 use super::estimate::TokenEstimate;
 use super::numbers::as_doubles;
 use super::provider::Provider;
-use super::stored::{Place, READ_AHEAD, SHORTEST, Stored, StoredReader};
+use super::stored::{BlockLocation, MIN_STORED_LEN, READ_AHEAD, Stored, StoredReader};
 use super::text::{is_space, quoted, safe};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
@@ -44,6 +44,7 @@ pub struct Block {
 
 impl PartialEq for Block {
     fn eq(&self, other: &Self) -> bool {
+        // Not `is_sound` and its like: they depend on how the block was read, and say nothing that the JSON does not.
         let parts = |block: &Self| (block.origin, block.kind, block.is_plain);
         parts(self) == parts(other)
             && self.json() == other.json()
@@ -96,8 +97,9 @@ impl Block {
         raw: Raw<'_>,
         object: Option<&Object<'_>>,
         may_be_odd: bool,
-        place: Option<Place<'_>>,
+        place: Option<BlockLocation<'_>>,
     ) -> Self {
+        // Borrowed unless something must change: most blocks are sent as they are, and `is_verbatim` depends on it.
         let clean = object.filter(|object| holds_cache_control(object));
         let clean = clean.map_or(Cow::Borrowed(raw.text()), |object| {
             without_cache_control(object).into()
@@ -111,11 +113,14 @@ impl Block {
         let id = object.and_then(|object| id_of(kind, object));
         let is_sound = object.is_some_and(|object| is_sound(kind, id.as_deref(), object));
         let has_printed_numbers = object.is_some_and(has_printed_numbers);
+        // Only the bytes that are sent can be read from the file again (decision 0023). A sound block needs no pass to load
+        // it, and numbers would have to be printed in another way.
         let is_verbatim = std::ptr::eq(json.as_ptr(), raw.text().as_ptr());
         let may_stay = is_sound && has_printed_numbers && is_verbatim;
-        let place = place.filter(|_| may_stay && json.len() >= SHORTEST);
+        let place = place.filter(|_| may_stay && json.len() >= MIN_STORED_LEN);
         let mut block = match (place, object) {
             (Some(place), Some(object)) => {
+                // Now, as the parsed block is here: later the file would have to be read for it.
                 let estimate = TokenEstimate::of_object(kind, object);
                 Self {
                     json: Json::Stored(Box::new(Stored::new(&json, estimate, place))),
@@ -192,6 +197,7 @@ impl Block {
         let id = id.map_or(CallId::NONE, |(id, object)| {
             let start = (id.as_ptr() as usize).wrapping_sub(object.text().as_ptr() as usize);
             let end = start.saturating_add(id.len());
+            // An id with escapes, or in changed JSON, is not a part of the text at these offsets.
             match (u32::try_from(start), u32::try_from(end)) {
                 (Ok(from), Ok(to)) if json.get(start..end) == Some(&*id) => CallId::In(from, to),
                 _ => CallId::Own(id.into()),
@@ -281,6 +287,7 @@ impl Block {
     #[must_use]
     pub fn call_id(&self) -> Option<&str> {
         match &self.id {
+            // The JSON starts with a brace, so 0 is the offset of no id.
             CallId::In(0, _) => None,
             CallId::In(start, end) => self.json().get(*start as usize..*end as usize),
             CallId::Own(id) => Some(id),
@@ -331,6 +338,7 @@ impl Block {
 
     /// Returns whether a text block is blank: it has no text, or only white space.
     pub(super) fn is_blank(&self) -> bool {
+        // Most texts start with a letter, and long ones take time to parse.
         let is_plain = |text: &str| text.strip_prefix('"').is_some_and(starts_plainly);
         !self.json().strip_prefix(PLAIN_START).is_some_and(is_plain)
             && Raw::parse(self.json()).ok().is_none_or(is_blank)
@@ -370,6 +378,7 @@ impl Block {
 
     /// Replaces the JSON; the block keeps its id.
     fn replace(&mut self, json: String) {
+        // Before the JSON changes, as the offsets of the id are those in the old text.
         if let Some(id) = self.call_id() {
             self.id = CallId::Own(id.into());
         }
@@ -492,6 +501,7 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
                     starts_plainly(name)
+                        // Calls of these two tools are changed by a pass (MSG-15, MSG-21).
                         && name.str().is_some_and(|name| {
                             name != RENAMED_TOOL
                                 && name != MESSAGE_TOOL
@@ -512,6 +522,7 @@ fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
                     .array()
                     .is_some_and(|blocks| blocks.iter().all(is_text)),
             };
+            // A failed result loses its images (MSG-13), so a pass has to see it.
             get("is_error").and_then(Raw::bool) != Some(true)
                 && get("content").is_some_and(is_sound)
         }
@@ -572,6 +583,7 @@ fn starts_plainly(string: &str) -> bool {
                 Some(b'n' | b't' | b'r') => {}
                 escaped => return matches!(escaped, Some(b'"' | b'\\' | b'/')),
             },
+            // Beyond ASCII there is more white space, and providers differ in it: the slow check decides.
             Some(byte) => return byte.is_ascii_graphic() && byte != b'"',
             None => return false,
         }
@@ -589,7 +601,6 @@ pub fn with_newline(raw: Raw<'_>) -> Option<String> {
     Some(object.with("text", &format!("{open}\\n\"")))
 }
 
-/// Returns whether the name of a cache breakpoint is anywhere in a block.
 /// Returns whether each number of a block is as the client prints it. Strings, the longest parts of
 /// blocks, are not looked at.
 fn has_printed_numbers(object: &Object<'_>) -> bool {
@@ -604,6 +615,7 @@ fn has_printed_numbers(object: &Object<'_>) -> bool {
         })
 }
 
+/// Returns whether the name of a cache breakpoint is anywhere in a block.
 fn holds_cache_control(object: &Object<'_>) -> bool {
     const NAME: &str = "cache_control";
     static QUOTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"cache_control\""));
@@ -628,6 +640,7 @@ fn without_cache_control(object: &Object<'_>) -> String {
         .filter(|(key, _)| key != "cache_control");
     let members: Vec<String> = members
         .map(|(key, value)| {
+            // Only blocks have breakpoints: a field of that name in the input of a call is content.
             let value = match value.array() {
                 Some(blocks) if key == "content" => {
                     let blocks: Vec<Cow<'_, str>> = blocks

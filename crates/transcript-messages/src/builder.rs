@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The result passes [`lint`](super::lint()): the passes of [`make_strict`](super::make_strict)
-//! repair what has only one reasonable form, adjacent messages of one role are joined, and
+//! make repairs that have only one reasonable form, adjacent messages of one role are joined, and
 //! [`BuiltMessages::notes`] lists these changes. Errors are only pairs that do not fit (a result
 //! without its call, a call without its result, an id that is used twice) and media that the API
 //! refuses.
@@ -53,7 +53,7 @@ pub use super::prompt::{
     SectionFingerprint, SystemPrompt, text_hash,
 };
 
-/// What can be added to a message.
+/// The limits for blocks that are added to a message.
 const LIMITS: &Limits = Provider::Messages.limits();
 
 /// One message under construction.
@@ -95,6 +95,7 @@ impl MessageBuilder {
     /// [`Error::UnknownImage`], and [`Error::TooLarge`] over 5 MiB of base64, which are 3.75 MiB of the image.
     pub fn image(self, bytes: &[u8]) -> Result<Self, Error> {
         let media_type = image::media_type(bytes).ok_or(Error::UnknownImage)?;
+        // The limit of the API counts the base64, which is four thirds of the image.
         check_len(bytes.len().div_ceil(3) * 4, LIMITS.image_text)?;
         let source = base64_source(media_type, bytes);
         Ok(self.with_media("image", BlockKind::Image, source))
@@ -103,10 +104,11 @@ impl MessageBuilder {
     /// Adds an image that is base64 already.
     ///
     /// # Errors
-    /// Those of [`Self::image`]; [`Error::NotBase64`]; and
+    /// The errors of [`Self::image`]; [`Error::NotBase64`]; and
     /// [`Error::DataUrl`] when the data starts with `data:`.
     pub fn image_base64(self, data: &str) -> Result<Self, Error> {
         refuse_data_url(data)?;
+        // Before it is decoded: a text beyond the limit is refused without a second copy in memory.
         check_len(data.len(), LIMITS.image_text)?;
         let bytes = STANDARD.decode(data).map_err(|_| Error::NotBase64)?;
         self.image(&bytes)
@@ -219,6 +221,7 @@ impl MessageBuilder {
 
 fn made(object: &ObjectBuf, kind: BlockKind, id: Option<&str>) -> Block {
     let json = object.text();
+    // Lone surrogates and NULs of the caller would make some providers refuse the request.
     let json = match safe(&json) {
         Cow::Borrowed(_) => json,
         Cow::Owned(safe) => safe,
@@ -248,6 +251,7 @@ fn url_source(url: &str) -> Result<ObjectBuf, Error> {
 }
 
 fn refuse_data_url(text: &str) -> Result<(), Error> {
+    // The scheme of an address has no case: `DATA:` is the same.
     let scheme = text.trim_start().get(..5);
     if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
         return Err(Error::DataUrl);
@@ -271,7 +275,7 @@ pub struct MessageList {
     pushed: Vec<(Role, Vec<Block>)>,
     /// The ids of all calls.
     calls: Ids,
-    /// Those without a result so far; only the last assistant message can have any.
+    /// The ids of calls without a result so far; only the last assistant message can have any.
     open: Ids,
 }
 
@@ -285,7 +289,7 @@ impl MessageList {
     /// Continues from `messages`, such as those of a session that is resumed.
     ///
     /// # Errors
-    /// Those of [`Self::push`]. Messages in which [`lint`](super::lint()) finds no problem cause none.
+    /// The errors of [`Self::push`]. Messages in which [`lint`](super::lint()) finds no problem cause none.
     pub fn resume(messages: &[Message]) -> Result<Self, Error> {
         let mut conversation = Self::new();
         for message in messages {
@@ -300,7 +304,7 @@ impl MessageList {
     /// Adds a user text.
     ///
     /// # Errors
-    /// Those of [`Self::push`].
+    /// The errors of [`Self::push`].
     pub fn user(&mut self, text: &str) -> Result<(), Error> {
         self.push(MessageBuilder::user().text(text))
     }
@@ -308,7 +312,7 @@ impl MessageList {
     /// Adds an assistant text.
     ///
     /// # Errors
-    /// Those of [`Self::push`].
+    /// The errors of [`Self::push`].
     pub fn assistant(&mut self, text: &str) -> Result<(), Error> {
         self.push(MessageBuilder::assistant().text(text))
     }
@@ -323,6 +327,7 @@ impl MessageList {
     /// then unchanged.
     pub fn push(&mut self, message: MessageBuilder) -> Result<(), Error> {
         let MessageBuilder { role, blocks } = message;
+        // All checks come before the first change, so that an error leaves the conversation as it was.
         let is_too_large = |block: &Block| media::is_too_large(block, Provider::Messages);
         if blocks.iter().any(is_too_large) {
             return Err(Error::TooLarge);
@@ -341,6 +346,7 @@ impl MessageList {
     /// answers.
     fn pair(&self, role: Role, blocks: &[Block]) -> Result<(Ids, Ids), Error> {
         let is_answer = role == Role::Assistant;
+        // A second assistant message in a row is joined to the first one: results may still follow both.
         if is_answer && self.pushed.last().is_some_and(|last| last.0 != role) {
             self.check_answered()?;
         }
@@ -372,6 +378,7 @@ impl MessageList {
     }
 
     fn check_answered(&self) -> Result<(), Error> {
+        // The least id: a set has no order, and the error should be the same each time.
         match self.open.iter().min() {
             Some(id) => Err(Error::pair(Rule::MissingResult, id)),
             None => Ok(()),
@@ -399,12 +406,14 @@ impl MessageList {
         let mut notes = notes(&log, &origins);
         let mut is_empty = true;
         for (at, message) in messages.iter_mut().enumerate() {
+            // The passes move, join and drop blocks: only their origins show from which push they are.
             let mut parts = BTreeSet::new();
             for block in message.blocks.iter_mut() {
                 let origin = block.origin().and_then(|number| origins.get(number));
                 block.set_origin(origin.and_then(|origin| origin.given));
                 parts.extend(origin.map(|origin| origin.pushed));
             }
+            // Messages of synthetic blocks alone would send nothing of the caller.
             is_empty &= parts.is_empty();
             let kind = NoteKind::Merged { message: at };
             notes.extend(
@@ -417,20 +426,22 @@ impl MessageList {
         if is_empty {
             return Err(Error::NothingToSend);
         }
+        // A stable sort: the notes about one push stay in the order of the passes.
         notes.sort_by_key(|note| note.pushed);
         Ok(BuiltMessages { messages, notes })
     }
 
     /// Returns the messages, with adjacent ones of one role joined. Each block gets its place in
     /// `origins` as its origin, by which it is recognized after the passes.
-    fn messages(&self, origins: &mut Vec<Origin>) -> Vec<Message> {
+    fn messages(&self, origins: &mut Vec<BlockOrigin>) -> Vec<Message> {
         let mut joined: Vec<Joined> = Vec::with_capacity(self.pushed.len());
         for (pushed, (role, blocks)) in self.pushed.iter().enumerate() {
+            // Copies: more messages can be pushed after this call, and another request built.
             let mut blocks = blocks.clone();
             for block in &mut blocks {
                 let given = block.origin();
                 block.set_origin(Some(origins.len()));
-                origins.push(Origin { pushed, given });
+                origins.push(BlockOrigin { pushed, given });
             }
             let message = Message::new(*role, blocks);
             match joined.last_mut().filter(|last| last.message.role == *role) {
@@ -443,14 +454,14 @@ impl MessageList {
 }
 
 /// The origin of a block.
-struct Origin {
+struct BlockOrigin {
     pushed: usize,
     /// The origin that it was pushed with.
     given: Option<usize>,
 }
 
-/// What the passes changed.
-fn notes(log: &Log, origins: &[Origin]) -> Vec<BuildNote> {
+/// Returns the changes that the passes made, as notes on the messages that were pushed.
+fn notes(log: &Log, origins: &[BlockOrigin]) -> Vec<BuildNote> {
     let pushed = |number: usize| origins.get(number).map_or(0, |origin| origin.pushed);
     let omitted = log.omissions.iter().map(|omission| BuildNote {
         pushed: pushed(omission.origin),
@@ -549,20 +560,21 @@ impl RequestSettings {
     #[must_use]
     pub fn body(&self, messages: &[Message]) -> String {
         let settings = self.0.text();
+        // The messages are written as they are: a parse and a print of them would change numbers and escapes.
         let settings = settings.strip_suffix('}').unwrap_or(&settings);
         let messages: Vec<String> = messages.iter().map(Message::json).collect();
         format!("{settings},\"messages\":[{}]}}", messages.join(","))
     }
 }
 
-/// Why something cannot be sent. Errors contain ids and never quote content.
+/// The reason why something cannot be sent. Errors contain ids and never quote content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call and its result do not make a pair.
     #[error("{} ({id:?})", .rule.words())]
     Pair {
-        /// How: [`Rule::OrphanResult`], [`Rule::RepeatedResult`], [`Rule::MissingResult`] or
+        /// The broken rule: [`Rule::OrphanResult`], [`Rule::RepeatedResult`], [`Rule::MissingResult`] or
         /// [`Rule::RepeatedCall`].
         rule: Rule,
         /// The id of the call.

@@ -20,12 +20,12 @@ use super::image;
 /// | document of text or blocks | its content |
 /// | any other | its JSON as text |
 ///
-/// What cannot be estimated from its bytes is counted in [`Self::unknown`] instead.
+/// A block that cannot be estimated from its bytes is counted in [`Self::unknown`] instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenEstimate {
     /// The estimated tokens of all blocks that can be estimated.
     pub tokens: u64,
-    /// How many blocks are not in [`Self::tokens`]: PDFs, media by address or file, images whose
+    /// The number of blocks that are not in [`Self::tokens`]: PDFs, media by address or file, images whose
     /// header does not contain their size, redacted thinking.
     pub unknown: usize,
 }
@@ -33,8 +33,8 @@ pub struct TokenEstimate {
 const CALL_TOKENS: u64 = 20;
 const RESULT_TOKENS: u64 = 10;
 const PIXELS_PER_TOKEN: u64 = 750;
-/// What the largest image costs that the API does not make smaller.
-const MAX_IMAGE: u64 = 4_784;
+/// The maximum number of tokens of an image: the API makes larger images smaller first.
+const MAX_IMAGE_TOKENS: u64 = 4_784;
 
 impl TokenEstimate {
     const UNKNOWN: Self = Self {
@@ -85,7 +85,7 @@ impl TokenEstimate {
         match BlockKind::of(block) {
             BlockKind::Text => Self::of_string(block.get("text")),
             BlockKind::Image => pixels(block).map_or(Self::UNKNOWN, |pixels| {
-                Self::known(pixels.div_ceil(PIXELS_PER_TOKEN).min(MAX_IMAGE))
+                Self::known(pixels.div_ceil(PIXELS_PER_TOKEN).min(MAX_IMAGE_TOKENS))
             }),
             _ => Self::of_text(block.text()),
         }

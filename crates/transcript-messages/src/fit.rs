@@ -13,7 +13,7 @@ use super::media::{Medium, media_of, note_text, replace_by_notes};
 use super::message::{Joined, Message, Role};
 use super::text::quoted;
 
-/// How long messages may be, and what is never omitted.
+/// The maximum length of messages, and the turns that are never omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FitLimit {
     /// The maximum number of tokens, as [`TokenEstimate`] counts them.
@@ -23,9 +23,9 @@ pub struct FitLimit {
     pub turns: usize,
 }
 
-/// What the caller knows about the origins of blocks.
+/// The origins of blocks, which only the caller knows.
 pub trait Origins {
-    /// Returns where it is in the session, such as `line 12`, for the note in its place.
+    /// Returns its position in the session, such as `line 12`, for the note that replaces it.
     fn place(&self, origin: usize) -> String;
 
     /// Returns whether it is a prompt, with which a turn starts.
@@ -36,18 +36,18 @@ pub trait Origins {
 }
 
 /// Results with fewer tokens are not replaced: the note would be as long.
-const MIN_RESULT: u64 = 64;
+const MIN_RESULT_TOKENS: u64 = 64;
 /// The maximum size of a note, in tokens.
 const MAX_NOTE_TOKENS: u64 = 64;
 /// A request that is too long is cut to its limit minus one part; the limit has this number of parts.
-const PARTS: u64 = 8;
+const LIMIT_PARTS: u64 = 8;
 
 /// Omits parts of a request that [`make_strict`](super::make_strict) made, until it is within the limit or
 /// nothing more may be omitted. Returns the tokens of the rest; more than the limit if that could not be reached.
 ///
 /// In this order, and each only as far as needed: images and documents, the oldest first; results, the oldest first;
 /// whole turns from the start. A note in the place of each says where it is. Calls and their results stay together, and
-/// what was accepted before is accepted after.
+/// a request that was accepted before is accepted after.
 ///
 /// The requests of a growing conversation start with the same messages as often as possible, for which a provider has a
 /// cache. A request is therefore cut as it would have been while it grew: the first request beyond the limit is cut to
@@ -67,9 +67,9 @@ pub fn fit(
     }
     let media = media_of(messages);
     let ends = ends_of_requests(messages);
-    let mut fitting = Fitting {
+    let mut fitting = RequestFitter {
         total: 0,
-        goal: limit.tokens - limit.tokens / PARTS,
+        goal: limit.tokens - limit.tokens / LIMIT_PARTS,
         len: 0,
         media: media.into_iter().peekable(),
         next_result: 0,
@@ -109,8 +109,8 @@ fn ends_of_requests(messages: &[Message]) -> Vec<usize> {
     (1..=messages.len()).filter(is_end).collect()
 }
 
-/// A request that grows, and what is omitted of it.
-struct Fitting<'a> {
+/// A request that grows, and the parts that are omitted from it.
+struct RequestFitter<'a> {
     /// The messages of the last request. Media and results are replaced in them; turns are removed at the end.
     messages: &'a mut Vec<Message>,
     /// The tokens of each block of each message.
@@ -126,13 +126,13 @@ struct Fitting<'a> {
     media: Peekable<std::vec::IntoIter<Medium>>,
     /// The first message whose results were not looked at.
     next_result: usize,
-    /// Where prompts are, in the request so far.
+    /// The positions of prompts in the request so far.
     prompts: Vec<usize>,
-    /// Where the rest may begin if turns are removed before it.
+    /// The positions at which the rest may begin if turns are removed before it.
     turns: Vec<usize>,
-    /// Where answers are.
+    /// The positions of answers.
     answers: Vec<usize>,
-    /// What is removed, in order.
+    /// The removed messages, in order.
     removed: Vec<Removed>,
     origins: &'a dyn Origins,
     log: &'a mut Log,
@@ -153,7 +153,7 @@ impl Removed {
     }
 }
 
-impl Fitting<'_> {
+impl RequestFitter<'_> {
     /// Adds the messages up to `end`.
     fn grow(&mut self, end: usize) {
         for at in self.len..end {
@@ -217,7 +217,7 @@ impl Fitting<'_> {
             let at = self.next_result;
             for number in 0..self.messages[at].blocks.len() {
                 let is_result = self.messages[at].blocks[number].kind() == BlockKind::ToolResult;
-                if is_result && self.is_too_long() && self.tokens[at][number] >= MIN_RESULT {
+                if is_result && self.is_too_long() && self.tokens[at][number] >= MIN_RESULT_TOKENS {
                     self.omit_result(at, number);
                 }
             }
@@ -303,7 +303,7 @@ impl Fitting<'_> {
             origins
         };
         let origins: Vec<Vec<usize>> = removed.iter().map(origins_of).collect();
-        // What was made for them, or omitted of them, is gone as well.
+        // The synthetic blocks that were added for them, and the omissions of their parts, are removed with them.
         let gone: HashSet<usize> = origins.iter().flatten().copied().collect();
         let reason = OmissionReason::ContextWindow;
         self.log

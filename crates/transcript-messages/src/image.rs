@@ -127,20 +127,20 @@ fn png_end(bytes: &[u8]) -> Option<usize> {
 
 /// Walks the blocks up to the end of the first frame, with which readers are content.
 fn gif_frame_end(bytes: &[u8]) -> Option<usize> {
-    const HEADER: usize = 13;
-    const FRAME: usize = 10;
+    const GIF_HEADER_LEN: usize = 13;
+    const GIF_FRAME_LEN: usize = 10;
     let colours = |flags: u8| match flags & 0x80 {
         0 => 0,
         _ => 3 << ((flags & 7) + 1),
     };
-    let mut at = HEADER + colours(*bytes.get(HEADER - 3)?);
+    let mut at = GIF_HEADER_LEN + colours(*bytes.get(GIF_HEADER_LEN - 3)?);
     loop {
         match *bytes.get(at)? {
             // An extension: its kind, and blocks.
             b'!' => at = blocks_end(bytes, at + 2)?,
             b',' => {
-                let flags = *bytes.get(at + FRAME - 1)?;
-                return blocks_end(bytes, at + FRAME + colours(flags) + 1);
+                let flags = *bytes.get(at + GIF_FRAME_LEN - 1)?;
+                return blocks_end(bytes, at + GIF_FRAME_LEN + colours(flags) + 1);
             }
             _ => return None,
         }
@@ -178,10 +178,10 @@ fn webp_end(bytes: &[u8]) -> Option<usize> {
 
 /// Walks the segments to the data, and looks for its end.
 fn jpeg_end(bytes: &[u8]) -> Option<usize> {
-    const END: [u8; 2] = [0xff, 0xd9];
+    const END_MARKER: [u8; 2] = [0xff, 0xd9];
     let data = jpeg_segment(bytes, |marker| marker == 0xda)?;
-    let end = memchr::memmem::find(bytes.get(data..)?, &END)?;
-    Some(data + end + END.len())
+    let end = memchr::memmem::find(bytes.get(data..)?, &END_MARKER)?;
+    Some(data + end + END_MARKER.len())
 }
 
 /// Returns the little-endian number of `len` bytes at `at`.
@@ -255,8 +255,8 @@ pub(super) fn size_of(text: &str) -> Option<(u32, u32)> {
 
 /// Decodes the first bytes of a base64 text, in which most images have their size.
 pub(super) fn start_of(text: &str) -> Option<Vec<u8>> {
-    const START: usize = 256 << 10;
-    match text.as_bytes().get(..START) {
+    const START_LEN: usize = 256 << 10;
+    match text.as_bytes().get(..START_LEN) {
         Some(start) => decode(start),
         None => decode(text.as_bytes()),
     }

@@ -6,9 +6,9 @@
 //!   streamed reply.
 //! - [`pair()`] and [`make_strict`] put calls and results in order, the former as the client does,
 //!   the latter for a strict provider. What they add and omit is in a [`Log`].
-//! - [`lint()`] reports what a strict provider would refuse. A [`Provider`] other than the Messages API has rules of its
+//! - [`lint()`] reports the problems for which a strict provider would refuse a request. A [`Provider`] other than the Messages API has rules of its
 //!   own, for [`lint_for()`] and [`make_strict_part()`]. Messages have the form of the Messages API for each of them.
-//! - [`TokenEstimate`] estimates the tokens of a block; [`fit()`] leaves out what is too much for a context window.
+//! - [`TokenEstimate`] estimates the tokens of a block; [`fit()`] omits the parts beyond a context window.
 //!
 //! A block may have an origin: a number that the caller gave it, such as that of an entry. Nothing
 //! here interprets it; reports name it.
@@ -44,5 +44,5 @@ pub use message::{Message, Role};
 pub use pair::pair;
 pub use provider::{MAX_REQUEST, Provider, UnknownProvider};
 pub use rule::Rule;
-pub use stored::{BlockStore, Place, StoredReader};
-pub use strict::{FRESH_ID, Part, make_strict, make_strict_part, without_refused_media};
+pub use stored::{BlockLocation, BlockStore, StoredReader};
+pub use strict::{FRESH_ID_PREFIX, Part, make_strict, make_strict_part, without_refused_media};

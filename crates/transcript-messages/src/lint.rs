@@ -1,6 +1,6 @@
 //! Checks whether a strict provider would accept a request.
 //!
-//! Providers differ in what they accept; these are the rules of the strictest that users report, and those of a
+//! Providers have different rules; these are the rules of the strictest that users report, and those of a
 //! [`Provider`].
 //! The API that the client talks to joins adjacent messages of the same role first, and the client
 //! relies on that: [`join_roles`] does the same.
@@ -21,9 +21,9 @@ use super::text::{is_space, safe};
 /// The objections that a provider may have to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lint {
-    /// What a strict provider refuses, in the order of the messages.
+    /// The problems for which a strict provider refuses the request, in the order of the messages.
     pub problems: Vec<Problem>,
-    /// What may be refused, or is worth knowing.
+    /// Problems for which some providers refuse the request, and others that are worth knowing.
     pub warnings: Vec<Problem>,
 }
 
@@ -50,7 +50,7 @@ pub struct Problem {
 const SEARCH_RESULT: &str = "search_result";
 
 /// Kinds of blocks that the Messages API documents in addition to those of [`BlockKind`].
-const DOCUMENTED: [&str; 11] = [
+const DOCUMENTED_BLOCKS: [&str; 11] = [
     SEARCH_RESULT,
     CONTAINER_UPLOAD,
     "web_search_tool_result",
@@ -67,7 +67,7 @@ const DOCUMENTED: [&str; 11] = [
 /// Kinds of content that servers of MCP return and the Messages API does not know.
 pub(super) const MCP_KINDS: [&str; 3] = ["resource", "resource_link", "audio"];
 
-/// The longest name of a tool that a reference in a result may name, in characters.
+/// The maximum length of the name of a tool in a reference of a result, in characters.
 const MAX_REFERENCE: usize = 64;
 
 /// Joins adjacent messages of one role, as the API that the client talks to does before it checks a
@@ -78,6 +78,7 @@ pub fn join_roles(messages: Vec<Message>) -> Vec<Message> {
     let mut joined: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
         match joined.last_mut().filter(|last| last.role == message.role) {
+            // Nothing is repaired here: a repair would hide the objections that the API has to the joined messages.
             Some(last) => last.blocks.extend(message.blocks.iter().cloned()),
             None => joined.push(message),
         }
@@ -128,6 +129,7 @@ pub fn lint_for(messages: &[Message], provider: Provider) -> Lint {
                 linter.add(Rule::ApiToolPair, message.blocks[place].origin());
             }
         }
+        // Once for a message, as no single image or document in it is at fault.
         if crowded.contains(&at) {
             linter.add(Rule::MessageMedia, None);
         }
@@ -136,6 +138,7 @@ pub fn lint_for(messages: &[Message], provider: Provider) -> Lint {
         }
         linter.check_end(message, at + 1 == messages.len());
     }
+    // Calls of the last message have no message after them in which a result could be.
     linter.close();
     linter.at = None;
     let size: usize = messages
@@ -188,7 +191,7 @@ impl<'m> Linter<'m> {
                 Some(Rule::SystemPlace)
             }
             (Some(before), Role::System) => (before != Role::User).then_some(Rule::SystemPlace),
-            // What follows a `system` message is the answer to the user message before it.
+            // Only the answer to the user message before a `system` message may follow it.
             (Some(Role::System), Role::User) => Some(Rule::SameRole),
             (Some(before), role) => (before == role).then_some(Rule::SameRole),
         };
@@ -225,6 +228,7 @@ impl<'m> Linter<'m> {
 
     fn check_call(&mut self, block: &'m Block) {
         let number = self.calls.len();
+        // A repeated call is not open: its result would belong to the first one.
         match self.calls.entry(block.call_id().unwrap_or_default()) {
             Entry::Vacant(id) => {
                 id.insert(number);
@@ -237,6 +241,7 @@ impl<'m> Linter<'m> {
     fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
         let origin = block.origin();
         let id = block.call_id().unwrap_or_default();
+        // Calls are numbered in order, so those of the message before are the last ones.
         let first_open = self.calls.len() - self.open.len();
         let call = self.calls.get(id).copied();
         match call.and_then(|call| self.open.get_mut(call.checked_sub(first_open)?)) {
@@ -244,6 +249,7 @@ impl<'m> Linter<'m> {
             Some((_, is_answered)) => *is_answered = true,
             None => self.add(Rule::OrphanResult, origin),
         }
+        // Results have to be the first blocks of their message.
         let before = place.checked_sub(1).map(|before| &message.blocks[before]);
         if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
             self.add(Rule::ResultNotFirst, origin);
@@ -261,6 +267,7 @@ impl<'m> Linter<'m> {
                 if last.is_thinking() {
                     self.add(Rule::ThinkingLast, last.origin());
                 }
+                // White space at the end is refused only of an answer that the model is to continue.
                 let ends_blank = || {
                     last.text_field()
                         .is_some_and(|text| text.ends_with(is_space))
@@ -285,7 +292,7 @@ impl<'m> Linter<'m> {
 /// Returns whether a block is of a kind that the API does not document.
 fn is_unknown(block: &Object<'_>) -> bool {
     let kind = block.str("type");
-    kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind))
+    kind.is_some_and(|kind| !DOCUMENTED_BLOCKS.contains(&&*kind))
 }
 
 /// Returns the rules that a block breaks in a message of `role`, at any place in it.
@@ -303,6 +310,7 @@ pub(super) fn faults(block: &Block, role: Role, provider: Provider) -> Vec<Rule>
     let foreign = foreign_fault(block, provider).filter(|_| role != Role::System);
     let mut faults = match block.kind() {
         _ if foreign.is_some() => foreign.into_iter().collect(),
+        // Texts come before the roles, as a message of any role may have them.
         BlockKind::Text if block.is_blank() => vec![Rule::BlankText],
         BlockKind::Text => Vec::new(),
         BlockKind::Other => other_faults(block, role, provider),
@@ -314,6 +322,7 @@ pub(super) fn faults(block: &Block, role: Role, provider: Provider) -> Vec<Rule>
         BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block, provider),
         _ => vec![Rule::WrongRole],
     };
+    // Last, and only of blocks that are not sound: it looks at all of their text.
     if matches!(safe(block.json()), Cow::Owned(safe) if safe != block.json()) {
         faults.push(Rule::UnsafeText);
     }
@@ -558,7 +567,7 @@ mod tests {
         assert!(broken(&in_rows).contains(&Rule::MissingResult));
         assert_eq!(broken_joined(&in_rows), []);
         assert_eq!(join_roles(in_rows.to_vec()).len(), 4);
-        // What an API refuses in one message, it refuses in two that it joins.
+        // An API that joins two messages refuses the same things in them as in one.
         let rows: [(&[Message], Rule); 4] = [
             (
                 &[

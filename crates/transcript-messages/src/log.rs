@@ -79,14 +79,14 @@ impl SyntheticKind {
 pub struct Omission {
     /// Its origin.
     pub origin: usize,
-    /// Why.
+    /// The reason.
     pub reason: OmissionReason,
     /// The origin of the evidence for it, such as the error of the API that names the image; `None` if the block itself
     /// shows it.
     pub evidence: Option<usize>,
 }
 
-/// Why something is not sent. Those that are about an entry are for callers that make messages of
+/// The reason why something is not sent. Reasons that are about an entry are for callers that make messages of
 /// entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -160,7 +160,7 @@ impl OmissionReason {
 pub struct Log {
     /// The synthetic blocks, in the order of the messages within each pass.
     pub synthetic: Vec<Synthetic>,
-    /// What could have been sent and was not.
+    /// The content that was not sent, with the reasons.
     pub omissions: Vec<Omission>,
 }
 

@@ -24,6 +24,7 @@ pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
         return block;
     }
     let origin = block.origin();
+    // The origin stays with the note, so that the report names the entry whose media are missing.
     let mut note = |why: Option<String>| {
         let note = Block::text(&note_text(&why?));
         log.omit(origin, OmissionReason::OversizedMedia);
@@ -31,6 +32,7 @@ pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
         Some(note)
     };
     if block.kind() == BlockKind::ToolResult {
+        // The result itself must stay: the API refuses a call without one.
         let content = block.object().and_then(|result| {
             let blocks = result.get("content")?.array()?;
             let notes: Vec<Option<Block>> = blocks
@@ -72,24 +74,24 @@ pub(super) fn is_too_large(block: &Block, provider: Provider) -> bool {
         .any(|raw| excess(raw, limits).is_some())
 }
 
-/// The largest image, in pixels of each side.
+/// The maximum number of pixels of each side of an image.
 const MAX_SIDE: u32 = 8_000;
 /// The maximum number of pages of a PDF.
 const MAX_PAGES: usize = 100;
 
-/// Why the API refuses an image or a document, whatever else is in the request.
+/// The reason why the API refuses an image or a document, whatever else is in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct MediaFault {
     pub(super) rule: Rule,
-    /// What is wrong with it, for the note in its place.
+    /// The reason, for the note that replaces it.
     why: String,
     /// The type that an image has, if the one that it names is wrong.
     pub(super) media_type: Option<&'static str>,
-    /// What its Base64 lacks at the end.
+    /// The padding that its Base64 lacks at the end.
     padding: &'static str,
 }
 
-impl Fault {
+impl MediaFault {
     fn unusable(why: &str) -> Option<Self> {
         Some(Self {
             rule: Rule::UnusableMedia,
@@ -108,8 +110,9 @@ impl Fault {
         })
     }
 
-    /// Makes that of something named by an address or the id of a file, with both in the note: the model may know them.
+    /// Makes the fault of media that are named by an address or the id of a file. The note quotes that name: the model may know it.
     fn address(what: &str, named: &Object<'_>) -> Self {
+        // A `data:` address can be as long as the file; the note would then be what it replaces.
         const MAX_ADDRESS: usize = 2_000;
         let name = ["url", "file_id"]
             .into_iter()
@@ -126,7 +129,7 @@ impl Fault {
         }
     }
 
-    /// Returns what is wrong with sound media that name another type than they have, or lack the padding of their Base64.
+    /// Returns the fault of media that are sound but name another type than they have, or lack the padding of their Base64.
     fn of_form(media_type: Option<&'static str>, padding: &'static str) -> Option<Self> {
         let rule = match media_type {
             Some(_) => Rule::MediaType,
@@ -171,25 +174,25 @@ pub(super) const CONTAINER_UPLOAD: &str = "container_upload";
 /// Returns why the provider refuses an image, a document or a file.
 ///
 /// Only its parts, their check sums and, of a PDF, its words and compressed objects are looked at: whether all of it can be
-/// decoded is not known. What is named by an address or an id is not looked at. Of a document that is
+/// decoded is not known. Media that are named by an address or an id are not fetched. Of a document that is
 /// a list of texts and images the first fault of one of these is returned.
-pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
+pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<MediaFault> {
     const NO_DATA: &str = "no usable data";
     let Some(media) = media.object() else {
-        return Fault::unusable(NO_DATA);
+        return MediaFault::unusable(NO_DATA);
     };
     let limits = provider.limits();
     if media.str("type").as_deref() == Some(CONTAINER_UPLOAD) {
-        return (!limits.takes_addresses).then(|| Fault::address("a file", &media));
+        return (!limits.takes_addresses).then(|| MediaFault::address("a file", &media));
     }
     let Some(source) = media.get("source").and_then(Raw::object) else {
-        return Fault::unusable(NO_DATA);
+        return MediaFault::unusable(NO_DATA);
     };
     let text = |key: &str| source.get(key).and_then(Raw::str).unwrap_or_default();
     let is_base64 = &*text("type") == "base64";
     let data = text("data");
     if (is_base64 || &*text("type") == "text") && data.is_empty() {
-        return Fault::unusable(NO_DATA);
+        return MediaFault::unusable(NO_DATA);
     }
     match BlockKind::of(&media) {
         kind if matches!(&*text("type"), "url" | "file") => {
@@ -197,22 +200,24 @@ pub(super) fn fault(media: Raw<'_>, provider: Provider) -> Option<Fault> {
                 BlockKind::Image => "an image",
                 _ => "a document",
             };
-            (!limits.takes_addresses).then(|| Fault::address(what, &source))
+            (!limits.takes_addresses).then(|| MediaFault::address(what, &source))
         }
+        // One bad image in such a list makes the API refuse every request, as an image outside of it does.
         BlockKind::Document if !is_base64 => {
             let parts = parts_of(&media).unwrap_or_default();
             excess(media.raw(), limits)
-                .and_then(Fault::too_large)
+                .and_then(MediaFault::too_large)
                 .or_else(|| {
                     parts
                         .into_iter()
                         .find_map(|part| part_fault(part, provider))
                 })
         }
-        _ if !is_base64 => excess(media.raw(), limits).and_then(Fault::too_large),
+        _ if !is_base64 => excess(media.raw(), limits).and_then(MediaFault::too_large),
         BlockKind::Image => image_fault(&text("media_type"), &data, limits),
+        // By the length first: a document beyond the limit need not be decoded to be refused.
         _ => excess(media.raw(), limits)
-            .and_then(Fault::too_large)
+            .and_then(MediaFault::too_large)
             .or_else(|| document_fault(&data)),
     }
 }
@@ -226,10 +231,10 @@ pub(super) fn parts_of<'o>(document: &Object<'o>) -> Option<Vec<Raw<'o>>> {
 }
 
 /// Returns why the provider refuses a part of such a document.
-pub(super) fn part_fault(part: Raw<'_>, provider: Provider) -> Option<Fault> {
+pub(super) fn part_fault(part: Raw<'_>, provider: Provider) -> Option<MediaFault> {
     match kind_of(part) {
         BlockKind::Image => fault(part, provider),
-        BlockKind::Document => Fault::unusable("a document within a document"),
+        BlockKind::Document => MediaFault::unusable("a document within a document"),
         _ => None,
     }
 }
@@ -248,7 +253,7 @@ pub(super) fn source_with_parts(
     Some(document.object("source")?.with("content", &content))
 }
 
-/// Returns what strict readers of Base64 miss at the end of a text.
+/// Returns the padding that strict readers of Base64 expect at the end of a text and that is not there.
 fn missing_padding(data: &str) -> &'static str {
     match data.len() % 4 {
         2 => "==",
@@ -257,8 +262,8 @@ fn missing_padding(data: &str) -> &'static str {
     }
 }
 
-/// Returns a short text in the place of long base64, of which no check of an image or a document says anything else; `None`
-/// if the text is no such base64, or if it has to stay as it is.
+/// Returns a short base64 text to replace a long one, with the same result in every check of images and documents; `None`
+/// if the text is not such base64, or if it has to stay as it is.
 ///
 /// For requests that are only checked: their images need not be in memory.
 #[must_use]
@@ -267,6 +272,7 @@ pub fn abridged_media(data: &str) -> Option<String> {
         return None;
     }
     let limits = Provider::Messages.limits();
+    // As short as a document can be that every check accepts; its bytes are not sent.
     const STAND_IN: &[u8] = b"%PDF-1.4 obj startxref %%EOF";
     let bytes = if data.starts_with("JVBERi") {
         document_fault(data).is_none().then(|| STAND_IN.to_vec())
@@ -283,66 +289,69 @@ pub fn abridged_media(data: &str) -> Option<String> {
 /// Returns whether a text starts as the base64 of an image or a document does.
 #[must_use]
 pub fn may_be_media(data: &str) -> bool {
+    // The signatures of PNG, JPEG, GIF, WebP and PDF, as base64 encodes their first bytes.
     ["iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi"]
         .iter()
         .any(|start| data.starts_with(start))
 }
 
-fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<Fault> {
+fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<MediaFault> {
     if data.len() > limits.image_text {
-        return Fault::too_large(format!(
+        return MediaFault::too_large(format!(
             "{media_type}, {} characters of base64, more than the {} that the API takes",
             data.len(),
             limits.image_text
         ));
     }
     let Some(bytes) = image::decode(data.as_bytes()) else {
-        return Fault::unusable("an image that is not base64");
+        return MediaFault::unusable("an image that is not base64");
     };
     let Some(own_type) = image::media_type(&bytes) else {
-        return Fault::unusable("bytes that are no image of a type that the API takes");
+        return MediaFault::unusable("bytes that are no image of a type that the API takes");
     };
     let Some((width, height)) = image::dimensions(&bytes) else {
-        return Fault::unusable("an image whose size cannot be read");
+        return MediaFault::unusable("an image whose size cannot be read");
     };
     if width.max(height) > MAX_SIDE {
-        return Fault::too_large(format!(
+        return MediaFault::too_large(format!(
             "{own_type}, {width} x {height} pixels, more than the {MAX_SIDE} of each side that the API takes"
         ));
     }
     if !image::is_whole(&bytes) {
-        return Fault::unusable("an image that is cut off or damaged");
+        return MediaFault::unusable("an image that is cut off or damaged");
     }
     let media_type = (own_type != media_type).then_some(own_type);
-    Fault::of_form(media_type, missing_padding(data))
+    MediaFault::of_form(media_type, missing_padding(data))
 }
 
-fn document_fault(data: &str) -> Option<Fault> {
+fn document_fault(data: &str) -> Option<MediaFault> {
     let Some(bytes) = image::decode(data.as_bytes()) else {
-        return Fault::unusable("a document that is not base64");
+        return MediaFault::unusable("a document that is not base64");
     };
     if !pdf::is_pdf(&bytes) {
-        return Fault::unusable("bytes that are no PDF");
+        return MediaFault::unusable("bytes that are no PDF");
     }
     if !pdf::is_whole(&bytes) {
-        return Fault::unusable("a PDF that is cut off or has no objects");
+        return MediaFault::unusable("a PDF that is cut off or has no objects");
     }
     if pdf::is_encrypted(&bytes) {
-        return Fault::unusable("a PDF that a password protects");
+        return MediaFault::unusable("a PDF that a password protects");
     }
     let pages = pdf::pages(&bytes);
     if pages > MAX_PAGES {
-        return Fault::too_large(format!(
+        return MediaFault::too_large(format!(
             "a PDF of {pages} pages, more than the {MAX_PAGES} that the API takes"
         ));
     }
-    Fault::of_form(None, missing_padding(data))
+    MediaFault::of_form(None, missing_padding(data))
 }
 
-/// What the API accepts in one request: the maximum number of images, and of the pixels of each side if there are more
-/// images than a few.
+/// The maximum number of images in one request.
 const MAX_IMAGES: usize = 100;
-const MANY_IMAGES: usize = 20;
+/// The maximum number of images in a request that may have up to [`MAX_SIDE`] pixels of each side. In a request with more
+/// images the limit for all of them is [`MAX_SIDE_OF_MANY`].
+const MAX_LARGE_IMAGES: usize = 20;
+/// The maximum number of pixels of each side in a request with more than [`MAX_LARGE_IMAGES`] images.
 const MAX_SIDE_OF_MANY: u32 = 2_000;
 
 /// An image or a document in a request.
@@ -385,6 +394,7 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
         let mut images = parts
             .filter(|(_, part)| kind_of(*part) == BlockKind::Image)
             .peekable();
+        // The API counts the images of a document, and then not the document: counted twice, too much would be replaced.
         if images.peek().is_none() {
             add_one(message, block, (inner, None), raw);
         }
@@ -393,7 +403,7 @@ pub(super) fn media_of(messages: &[Message]) -> Vec<Medium> {
         }
     };
     for (at, message) in messages.iter().enumerate() {
-        // A sound block has none.
+        // A sound block has none, and may be in its file still: to look into it would load it (decision 0023).
         let blocks = message.blocks().iter().enumerate();
         for (number, block) in blocks.filter(|(_, block)| !block.is_sound()) {
             match block.kind() {
@@ -428,8 +438,9 @@ fn side(media: Raw<'_>) -> Option<u32> {
 pub(super) fn are_within_limits(media: &[Medium]) -> bool {
     let images = media.iter().filter(|medium| medium.is_image);
     let count = images.clone().count();
+    // An image of unknown size is not refused on a guess.
     let is_wide = |medium: &Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
-    count <= MAX_IMAGES && (count <= MANY_IMAGES || !images.clone().any(is_wide))
+    count <= MAX_IMAGES && (count <= MAX_LARGE_IMAGES || !images.clone().any(is_wide))
 }
 
 /// Returns the messages that have more of the images and documents of a request than the provider accepts in one.
@@ -442,15 +453,16 @@ pub(super) fn crowded_messages(media: &[Medium], provider: Provider) -> BTreeSet
 fn surplus_of_messages(media: &[Medium], provider: Provider) -> Vec<Medium> {
     let limits = provider.limits();
     let mut surplus = Vec::new();
+    // Media are in the order of the messages, so those of one message are next to each other, the oldest first.
     for of_message in media.chunk_by(|one, other| one.message == other.message) {
-        for (is_image, most) in [
+        for (is_image, max_count) in [
             (true, limits.images_of_message),
             (false, limits.documents_of_message),
         ] {
             let of_kind = of_message.iter();
             let of_kind = of_kind.filter(|medium| medium.is_image == is_image);
             let count = of_kind.clone().count();
-            surplus.extend(of_kind.copied().take(count.saturating_sub(most)));
+            surplus.extend(of_kind.copied().take(count.saturating_sub(max_count)));
         }
     }
     surplus
@@ -459,17 +471,18 @@ fn surplus_of_messages(media: &[Medium], provider: Provider) -> Vec<Medium> {
 /// Replaces the oldest images and documents of a message by notes where it has more than the provider accepts in one.
 pub(super) fn within_message_limits(messages: &mut [Message], provider: Provider, log: &mut Log) {
     let limits = provider.limits();
+    // Most providers have no such limit: then the media need not be collected a second time.
     if limits.images_of_message.min(limits.documents_of_message) == usize::MAX {
         return;
     }
     let surplus = surplus_of_messages(&media_of(messages), provider);
     let replaced = surplus.into_iter().map(|medium| {
-        let (what, most) = if medium.is_image {
+        let (what, max_count) = if medium.is_image {
             ("image", limits.images_of_message)
         } else {
             ("document", limits.documents_of_message)
         };
-        let why = format!("an older {what} than the {most} of a message that the API takes");
+        let why = format!("an older {what} than the {max_count} of a message that the API takes");
         (medium, why)
     });
     let reason = OmissionReason::Refused(Rule::MessageMedia);
@@ -479,7 +492,7 @@ pub(super) fn within_message_limits(messages: &mut [Message], provider: Provider
 /// Of media beyond a limit of a request, a multiple of the limit by this is replaced, so that the requests of a growing
 /// conversation start with the same messages as often as possible, for which a provider has a cache. Those of the last
 /// message are replaced only as far as needed.
-const PARTS: usize = 8;
+const LIMIT_PARTS: usize = 8;
 
 /// Replaces images and documents by notes until a request is within the limits of the provider: the oldest ones of a
 /// message that has too many, images of many pixels if there are more than 20, and then the oldest ones, to the maximum
@@ -491,20 +504,22 @@ pub fn within_request_limits(messages: &mut [Message], provider: Provider, log: 
     let mut replaced = Vec::new();
     let count = |media: &[Medium]| media.iter().filter(|medium| medium.is_image).count();
     let is_wide = |medium: &mut Medium| medium.side.is_some_and(|side| side > MAX_SIDE_OF_MANY);
-    if count(&media) > MANY_IMAGES {
+    // Wide images go first: each of them leaves less to replace for the two limits below.
+    if count(&media) > MAX_LARGE_IMAGES {
         let why = format!(
-            "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among more than {MANY_IMAGES}"
+            "an image of more than {MAX_SIDE_OF_MANY} pixels, which the API does not take among more than {MAX_LARGE_IMAGES}"
         );
         let wide = media.extract_if(.., is_wide);
         replaced.extend(wide.map(|medium| (medium, why.clone())));
     }
     let is_before_last = |medium: &Medium| medium.message + 1 < messages.len();
+    // Rounded up: the border then stays for the next turns, and so do the messages before it in the provider's cache.
     let surplus = count(&media).saturating_sub(MAX_IMAGES);
-    let most = surplus.next_multiple_of(MAX_IMAGES / PARTS);
+    let rounded_surplus = surplus.next_multiple_of(MAX_IMAGES / LIMIT_PARTS);
     let why = format!("an older image than the {MAX_IMAGES} that the API takes");
     let mut taken = 0;
     let older = media.extract_if(.., |medium| {
-        let is_surplus = taken < surplus || (taken < most && is_before_last(medium));
+        let is_surplus = taken < surplus || (taken < rounded_surplus && is_before_last(medium));
         taken += usize::from(medium.is_image && is_surplus);
         medium.is_image && is_surplus
     });
@@ -513,10 +528,10 @@ pub fn within_request_limits(messages: &mut [Message], provider: Provider, log: 
     let size: usize = blocks.map(Block::json_len).sum();
     let removed: usize = replaced.iter().map(|(medium, _)| medium.len).sum();
     let surplus = size.saturating_sub(removed).saturating_sub(max_request);
-    let most = surplus.next_multiple_of(max_request / PARTS);
+    let rounded_surplus = surplus.next_multiple_of(max_request / LIMIT_PARTS);
     let mut removed = 0;
     for medium in media {
-        if removed >= surplus && (removed >= most || !is_before_last(&medium)) {
+        if removed >= surplus && (removed >= rounded_surplus || !is_before_last(&medium)) {
             break;
         }
         removed += medium.len;
@@ -542,6 +557,7 @@ pub(super) fn replace_by_notes(
     reason: OmissionReason,
     log: &mut Log,
 ) {
+    // They come in the order of the limits that they exceed; a block is written once, with all of its notes.
     replaced.sort_by_key(|(medium, _)| (medium.message, medium.block, medium.inner));
     let place = |(medium, _): &(Medium, String)| (medium.message, medium.block);
     for of_block in replaced.chunk_by(|one, other| place(one) == place(other)) {
@@ -557,6 +573,7 @@ pub(super) fn replace_by_notes(
             log.add_synthetic(SyntheticKind::MediaNote, role, &note, origin);
             notes.insert(medium.inner, note);
         }
+        // A note for the whole block replaces its parts, too.
         if let Some(note) = notes.remove(&(None, None)) {
             *block = note.with_origin(origin);
             continue;
@@ -635,6 +652,7 @@ fn excess(media: Raw<'_>, limits: &Limits) -> Option<String> {
 
 /// Returns bytes in the MB that a limit counts: of 1,024 or of 1,000.
 fn megabytes(bytes: usize, limit: usize) -> f64 {
+    // So that a note names the limit as the provider's documents do: 5 MB, not 5.2.
     let unit = if limit.is_multiple_of(1 << 20) {
         1 << 20
     } else {
@@ -668,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_refuses_of_one_image_or_document_is_known_by_its_bytes() {
+    fn refused_images_and_documents_are_known_by_their_bytes() {
         let png = |side| image::stand_in("image/png", side, 1);
         let too_large = Some((Rule::MediaTooLarge, None));
         let unusable = Some((Rule::UnusableMedia, None));

@@ -99,7 +99,7 @@ impl Message {
     /// read with `reader`.
     ///
     /// # Errors
-    /// Those of `write` and of [`StoredReader::json`].
+    /// The errors of `write` and of [`StoredReader::json`].
     pub fn write(
         &self,
         reader: &mut StoredReader,

@@ -232,7 +232,7 @@ pub(super) fn put_calls_last(message: &mut Message) {
 /// Renames the tool `Task` to `Agent`, the only one that changed its name (MSG-15), and takes out of a
 /// message to another agent what the client writes into the call itself (MSG-21).
 fn correct_call(call: &mut Block) {
-    const WRITTEN_BY_CLIENT: [&str; 6] = [
+    const CLIENT_FIELDS: [&str; 6] = [
         "type",
         "recipient",
         "recipient_kind",
@@ -254,7 +254,7 @@ fn correct_call(call: &mut Block) {
         let kept = input
             .members()
             .iter()
-            .filter(|(name, _)| !WRITTEN_BY_CLIENT.contains(&&**name));
+            .filter(|(name, _)| !CLIENT_FIELDS.contains(&&**name));
         let kept: Vec<String> = kept
             .map(|(name, value)| format!("{}:{}", quoted(name), value.text()))
             .collect();

@@ -1,4 +1,4 @@
-//! Reads of a PDF what the API refuses: whether it has its parts, a password, and how many pages.
+//! Finds the reasons for which the API refuses a PDF: missing parts, a password, too many pages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 /// Returns whether the start of the bytes is that of a PDF.
 pub(super) fn is_pdf(bytes: &[u8]) -> bool {
-    const START: usize = 1 << 10;
-    memmem::find(&bytes[..bytes.len().min(START)], b"%PDF-").is_some()
+    const MAX_START_OFFSET: usize = 1 << 10;
+    memmem::find(&bytes[..bytes.len().min(MAX_START_OFFSET)], b"%PDF-").is_some()
 }
 
 /// Returns whether a PDF has objects and, at its end, says where their table is. The table may be a stream, which is not read.
@@ -39,18 +39,18 @@ fn is_reference(rest: &[u8]) -> bool {
 ///
 /// Objects in compressed streams count, as far as these can be decompressed within limits.
 pub(super) fn pages(bytes: &[u8]) -> usize {
-    let mut objects = Objects::default();
+    let mut objects = PageObjects::default();
     let mut inflater = Inflater::default();
     let starts: Vec<usize> = memmem::find_iter(bytes, b" obj").collect();
     let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
-    // What is compressed may look like the start of an object.
+    // Compressed bytes may look like the start of an object.
     let mut end_of_stream = 0;
     for (start, end) in starts.iter().copied().zip(ends) {
         if start < end_of_stream {
             continue;
         }
         let object = &bytes[start..end];
-        let text = &object[..memmem::find(object, STREAM).unwrap_or(object.len())];
+        let text = &object[..memmem::find(object, STREAM_KEYWORD).unwrap_or(object.len())];
         let name = number_before(&bytes[..start]).map_or(Name::At(start), Name::Number);
         if !has_type(text, b"/ObjStm") {
             objects.add(name, text);
@@ -67,27 +67,27 @@ pub(super) fn pages(bytes: &[u8]) -> usize {
     objects.pages()
 }
 
-/// What starts the stream of an object.
-const STREAM: &[u8] = b"stream";
+/// The keyword before the stream of an object.
+const STREAM_KEYWORD: &[u8] = b"stream";
 
 /// The name of an object. One that an update of the file replaces has the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Name {
     Number(u32),
-    /// Where it is, if it has no number.
+    /// Its offset, if it has no number.
     At(usize),
 }
 
 /// The objects that say something about pages. Later ones replace those of the same name.
 #[derive(Default)]
-struct Objects {
+struct PageObjects {
     pages: HashSet<Name>,
     /// The number of pages below each node of the tree, if it says that itself.
     nodes: HashMap<Name, Option<u32>>,
     root: Option<Name>,
 }
 
-impl Objects {
+impl PageObjects {
     fn add(&mut self, name: Name, text: &[u8]) {
         if has_type(text, b"/Page") {
             self.pages.insert(name);
@@ -152,7 +152,7 @@ fn is_flate(filter: &[u8]) -> bool {
 
 /// Returns the bytes behind the word that starts a stream.
 fn data_of(stream: &[u8]) -> &[u8] {
-    let data = stream.strip_prefix(STREAM).unwrap_or(stream);
+    let data = stream.strip_prefix(STREAM_KEYWORD).unwrap_or(stream);
     let data = data.strip_prefix(b"\r").unwrap_or(data);
     data.strip_prefix(b"\n").unwrap_or(data)
 }
@@ -167,7 +167,7 @@ fn is_other_object(value: &[u8]) -> bool {
         && words.next().is_some_and(|word| word.starts_with(b"R"))
 }
 
-/// Returns what follows a key in a dictionary.
+/// Returns the bytes after a key in a dictionary.
 fn value<'t>(text: &'t [u8], key: &[u8]) -> Option<&'t [u8]> {
     let mut places = memmem::find_iter(text, key).map(|at| &text[at + key.len()..]);
     let rest = places.find(|rest| is_end_of_name(rest))?;
@@ -207,7 +207,7 @@ impl Inflater {
     const MAX_STREAM: usize = 8 << 20;
     const MAX_WORK: usize = 64 << 20;
 
-    /// Returns what a stream at the start of the bytes has, and its length; `None` if it is damaged or beyond the limits.
+    /// Returns the content of the stream at the start of the bytes, and its length; `None` if it is damaged or beyond the limits.
     fn inflate(&mut self, data: &[u8]) -> Option<(&[u8], usize)> {
         let data = &data[..data.len().min(Self::MAX_WORK.checked_sub(self.work)?)];
         self.buffer.resize(Self::MAX_STREAM, 0);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_may_look_like_an_object() {
+    fn compressed_bytes_may_look_like_an_object() {
         // Stored, not compressed, so that the text is in the file.
         let text = b"10 0 11 27 <</Type/Page/X(1 0 obj)>>   <</Type/Page>>";
         let data = compress_to_vec_zlib(text, 0);

@@ -10,7 +10,7 @@ use super::estimate::TokenEstimate;
 
 /// The sections with a place of their own, in the order in which they are sent, each with its
 /// priority. Sections of other names follow them in the order in which they were added.
-const STANDARD: [(&str, u8); 6] = [
+const STANDARD_SECTIONS: [(&str, u8); 6] = [
     ("base", SystemPrompt::ALWAYS),
     ("model", 200),
     ("memory", 100),
@@ -24,7 +24,7 @@ const OTHER_PRIORITY: u8 = 75;
 
 /// A system prompt under construction: sections with names, the texts of which the caller gives.
 ///
-/// | section | what it is for | priority |
+/// | section | purpose | priority |
 /// | --- | --- | --- |
 /// | `base` | the instructions of the client | [`ALWAYS`](Self::ALWAYS) |
 /// | `model` | what one model needs in addition | 200 |
@@ -93,7 +93,9 @@ impl SystemPrompt {
     /// of white space only is not sent. A NUL becomes U+FFFD, as in messages: not every API accepts
     /// it.
     pub fn section(self, name: &str, text: &str) -> Self {
-        let standard = STANDARD.iter().find(|(standard, _)| *standard == name);
+        let standard = STANDARD_SECTIONS
+            .iter()
+            .find(|(standard, _)| *standard == name);
         let priority = standard.map_or(OTHER_PRIORITY, |(_, priority)| *priority);
         self.section_with_priority(name, text, priority)
     }
@@ -192,10 +194,12 @@ fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Returns the place of a section in the order of [`STANDARD`].
+/// Returns the place of a section in the order of [`STANDARD_SECTIONS`].
 fn place(name: &str) -> usize {
-    let standard = STANDARD.iter().position(|(standard, _)| *standard == name);
-    standard.unwrap_or(STANDARD.len())
+    let standard = STANDARD_SECTIONS
+        .iter()
+        .position(|(standard, _)| *standard == name);
+    standard.unwrap_or(STANDARD_SECTIONS.len())
 }
 
 /// A system prompt as it is sent. [`RequestSettings::system`](super::builder::RequestSettings::system)
@@ -281,7 +285,7 @@ pub fn text_hash(text: &str) -> String {
     digits
 }
 
-/// What identifies a system prompt without its text. Two prompts have equal fingerprints only if
+/// A hash that identifies a system prompt without its text. Two prompts have equal fingerprints only if
 /// their texts are equal.
 ///
 /// ```
@@ -302,7 +306,7 @@ pub struct PromptFingerprint {
     pub sections: Vec<SectionFingerprint>,
 }
 
-/// What identifies a section of a system prompt without its text.
+/// A hash that identifies a section of a system prompt without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SectionFingerprint {
@@ -393,7 +397,7 @@ impl PromptChanges {
 pub struct GitContext {
     /// The current branch; `None` if there is none, as outside of a repository.
     pub branch: Option<String>,
-    /// What changed in the working tree, one file a line, empty if nothing did; `None` if that is
+    /// The changes in the working tree, one file a line, empty if there are none; `None` if that is
     /// not known.
     pub status: Option<String>,
     /// The last commits, newest first, one line each.
@@ -409,7 +413,7 @@ impl GitContext {
         Self::default()
     }
 
-    /// Returns what is known as the text of a section; empty if nothing is.
+    /// Returns the known facts as the text of a section; empty if there are none.
     #[must_use]
     pub fn text(&self) -> String {
         let mut parts = Vec::new();

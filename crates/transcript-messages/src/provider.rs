@@ -50,21 +50,21 @@ impl FromStr for Provider {
 /// The limits of a provider. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// The longest id of a call, in characters.
+    /// The maximum length of the id of a call, in characters.
     call_id: usize,
-    /// What such an id may have beside letters and digits.
+    /// The characters that such an id may have in addition to letters and digits.
     call_id_marks: &'static str,
-    /// The longest name of a called tool, in characters.
+    /// The maximum length of the name of a called tool, in characters.
     pub(super) tool_name: usize,
     /// Names have only letters, digits, `_` and `-`.
     has_plain_names: bool,
-    /// The largest image, and the longest base64 of one.
+    /// The maximum size of an image, and of its base64.
     pub(super) image: usize,
     pub(super) image_text: usize,
     pub(super) pdf: usize,
-    /// The largest document that is a text.
+    /// The maximum size of a document that is a text.
     pub(super) text_document: usize,
-    /// The most images and documents of one message, with those in results.
+    /// The maximum number of images and of documents in one message, with those in results.
     pub(super) images_of_message: usize,
     pub(super) documents_of_message: usize,
     /// A message with a document has a text as well.
@@ -76,7 +76,7 @@ pub(super) struct Limits {
     pub(super) has_system_role: bool,
     /// Blocks that only the Converse API knows are accepted.
     takes_converse_blocks: bool,
-    /// The largest request.
+    /// The maximum size of a request.
     pub(super) request: usize,
 }
 

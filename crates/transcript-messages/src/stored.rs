@@ -10,9 +10,9 @@ use transcript_format::scan::utf8;
 
 use super::estimate::TokenEstimate;
 
-/// The shortest JSON that stays in the file, in bytes. The place of one takes as much memory as the
+/// The minimum length of JSON that stays in the file, in bytes. The location of one takes as much memory as the
 /// JSON of a short block.
-pub(super) const SHORTEST: usize = 256;
+pub(super) const MIN_STORED_LEN: usize = 256;
 /// The number of bytes that are read ahead.
 pub(super) const READ_AHEAD: usize = 256 << 10;
 
@@ -32,10 +32,10 @@ pub trait BlockStore: fmt::Debug + Send + Sync {
 
 /// The place of a block.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'s> {
-    /// What contains it.
+pub struct BlockLocation<'s> {
+    /// The file that contains it.
     pub store: &'s Arc<dyn BlockStore>,
-    /// Where its first byte should be. Another text at that place counts as lost.
+    /// The offset of its first byte. Another text at that offset counts as lost.
     pub offset: u64,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Stored {
 }
 
 impl Stored {
-    pub(super) fn new(text: &str, estimate: TokenEstimate, place: Place<'_>) -> Self {
+    pub(super) fn new(text: &str, estimate: TokenEstimate, place: BlockLocation<'_>) -> Self {
         Self {
             store: Arc::clone(place.store),
             offset: place.offset,
@@ -112,13 +112,13 @@ fn hash(bytes: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub struct StoredReader {
     buffer: Vec<u8>,
-    /// What `buffer` was read from, and where.
+    /// The file and the offset from which `buffer` was read.
     read: Option<(Arc<dyn BlockStore>, u64)>,
 }
 
 impl StoredReader {
-    /// Returns the text at a place. Reads at least `least` bytes if it is not in the buffer.
-    pub(super) fn read(&mut self, stored: &Stored, least: usize) -> io::Result<&str> {
+    /// Returns the text of a stored block. Reads at least `min_len` bytes if it is not in the buffer.
+    pub(super) fn read(&mut self, stored: &Stored, min_len: usize) -> io::Result<&str> {
         let read = self.read.as_ref().and_then(|(store, start)| {
             let from = usize::try_from(stored.offset.checked_sub(*start)?).ok()?;
             let is_in = Arc::ptr_eq(store, &stored.store)
@@ -128,7 +128,7 @@ impl StoredReader {
         let from = match read {
             Some(from) => from,
             None => {
-                self.buffer.resize(stored.len.max(least), 0);
+                self.buffer.resize(stored.len.max(min_len), 0);
                 let read = stored.store.read_at(stored.offset, &mut self.buffer)?;
                 self.buffer.truncate(read);
                 self.read = Some((Arc::clone(&stored.store), stored.offset));

@@ -25,7 +25,7 @@ pub fn make_strict(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
     make_strict_part(messages, Part::WHOLE, Provider::Messages, log)
 }
 
-/// Which part of a conversation messages are.
+/// The part of a conversation that messages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Nothing comes before them.
@@ -77,6 +77,7 @@ pub(super) fn repair_messages(
         }
         repair_blocks(message, provider, log);
     }
+    // Each pass below can remove a whole message, and the ones before and after it are then of one role.
     let messages = attach_results(join(messages), provider, log);
     let mut messages = join(messages);
     for message in &mut messages {
@@ -94,6 +95,7 @@ pub(super) fn repair_messages(
     if part.is_end {
         trim_end(&mut messages);
     }
+    // A later pass may have dropped the answer that an earlier one reported.
     if !messages.iter().any(is_synthetic_answer) {
         let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
         log.synthetic.retain(is_other);
@@ -235,7 +237,7 @@ fn text_of_foreign(raw: Raw<'_>, provider: Provider) -> Option<Block> {
     (!is_known && !texts.is_empty()).then(|| Block::text(&texts))
 }
 
-/// Returns a note with the texts of a result of a tool that the provider does not run: what the model said relies on them.
+/// Returns a note with the texts of a result of a tool that the provider does not run: later texts of the model rely on them.
 /// The call is omitted.
 fn api_tool_note(block: &Block, role: Role, log: &mut Log) -> Option<Block> {
     let (ApiTool::Result, _) = block.api_tool()? else {
@@ -251,9 +253,9 @@ fn api_tool_note(block: &Block, role: Role, log: &mut Log) -> Option<Block> {
     Some(note.with_origin(block.origin()))
 }
 
-/// Returns the texts of content, one on a line, without what is encrypted or binary.
+/// Returns the texts of content, one on a line, without encrypted and binary data.
 fn texts_in(content: Raw<'_>) -> String {
-    const SHOWN: [&str; 11] = [
+    const SHOWN_MEMBERS: [&str; 11] = [
         "title",
         "url",
         "source",
@@ -282,7 +284,7 @@ fn texts_in(content: Raw<'_>) -> String {
             .is_some_and(|object| object.str("type").as_deref() == Some("text"));
         let members = object.iter().flat_map(Object::members);
         let shown = members.filter(|(key, value)| {
-            let is_shown = SHOWN.contains(&&**key) || (is_text && *key == "data");
+            let is_shown = SHOWN_MEMBERS.contains(&&**key) || (is_text && *key == "data");
             is_shown || value.kind() != JsonKind::String
         });
         let inner = list.into_iter().flatten();
@@ -293,7 +295,7 @@ fn texts_in(content: Raw<'_>) -> String {
     texts.join("\n")
 }
 
-/// Returns the text of content in the form of MCP, or what it is if it has none.
+/// Returns the text of content in the form of MCP, or its kind if it has none.
 fn text_of_mcp(raw: Raw<'_>) -> Option<Block> {
     let block = raw.object()?;
     let kind = block.str("type")?;
@@ -370,7 +372,7 @@ fn repair_media(mut media: Block, role: Role, provider: Provider, log: &mut Log)
 }
 
 /// Corrects an image or document, or returns the note in its place.
-fn without_fault(mut media: Block, fault: &media::Fault, role: Role, log: &mut Log) -> Block {
+fn without_fault(mut media: Block, fault: &media::MediaFault, role: Role, log: &mut Log) -> Block {
     let object = media.object();
     if let Some(source) = object.and_then(|media| fault.corrected_source(&media)) {
         media.set("source", &source);
@@ -580,8 +582,8 @@ struct Call {
     next: Option<usize>,
 }
 
-/// How the ids start that [`make_strict`] gives to calls, each with a number.
-pub const FRESH_ID: &str = "recovered_call_";
+/// The prefix of the ids that [`make_strict`] gives to calls, each with a number.
+pub const FRESH_ID_PREFIX: &str = "recovered_call_";
 
 impl Calls {
     fn new(messages: &[Message], provider: Provider) -> Self {
@@ -592,7 +594,7 @@ impl Calls {
         Self {
             provider,
             taken: ids
-                .filter(|id| id.starts_with(FRESH_ID))
+                .filter(|id| id.starts_with(FRESH_ID_PREFIX))
                 .map(Box::from)
                 .collect(),
             made: 0,
@@ -638,7 +640,7 @@ impl Calls {
     fn fresh_id(&mut self) -> Box<str> {
         loop {
             self.made += 1;
-            let id: Box<str> = format!("{FRESH_ID}{}", self.made).into();
+            let id: Box<str> = format!("{FRESH_ID_PREFIX}{}", self.made).into();
             if self.taken.insert(id.clone()) {
                 return id;
             }
@@ -649,14 +651,14 @@ impl Calls {
     fn take_results(&mut self, message: &mut Message) {
         let is_result = |block: &mut Block| block.kind() == BlockKind::ToolResult;
         for block in message.blocks.extract_if(.., is_result) {
-            if let Some(block) = self.give(block) {
+            if let Some(block) = self.attach_result(block) {
                 self.early.push(block);
             }
         }
     }
 
-    /// Gives a result to the open call with its id; returns the result when there is none.
-    fn give(&mut self, mut result: Block) -> Option<Block> {
+    /// Attaches a result to the open call with its id; returns the result when there is none.
+    fn attach_result(&mut self, mut result: Block) -> Option<Block> {
         let open = self.open.get_mut(result.call_id().unwrap_or_default());
         let Some(call) = open.and_then(|open| {
             let call = &self.calls[open.take()?];
@@ -680,7 +682,7 @@ impl Calls {
     /// Returns the results of each answer, and the ids of the calls without one.
     fn finish(mut self, log: &mut Log) -> (Vec<Vec<Block>>, HashSet<Box<str>>) {
         for block in std::mem::take(&mut self.early) {
-            if let Some(orphan) = self.give(block) {
+            if let Some(orphan) = self.attach_result(block) {
                 log.omit(orphan.origin(), OmissionReason::OrphanResult);
             }
         }

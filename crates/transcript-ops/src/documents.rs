@@ -15,7 +15,7 @@ use transcript_render::{
     CallPrice, Escaping, Header, OrderedConversations, RenderOptions, SessionPart, ShownFile,
     ShownSession, Tools, tokens_in_words, usage, write_markdown,
 };
-use transcript_resume::items::{Cut, Origin};
+use transcript_resume::items::{Cut, SubagentOrigin};
 use transcript_resume::{ConversationPath, Policy, Usage};
 use transcript_session::History;
 use transcript_storage::{NewFile, ReadDisk, RealDisk, folder_of};
@@ -91,7 +91,7 @@ pub struct Document<'d> {
 }
 
 /// The session of a subagent, which has a file of its own.
-pub type Agent = (Origin, History);
+pub type Agent = (SubagentOrigin, History);
 
 impl Conversation<'_> {
     /// Reads the subagents of the session that have files of their own.
@@ -106,7 +106,7 @@ impl Conversation<'_> {
         let found = subagents_on(disk, self.history.source().path()).unwrap_or_default();
         let agents = found.iter().map(|agent| {
             let source = Source::open_on(disk, &agent.path)?;
-            Ok((Origin::from(agent), context.read(source)?))
+            Ok((SubagentOrigin::from(agent), context.read(source)?))
         });
         agents.collect()
     }

@@ -44,7 +44,7 @@ impl<'s> Bodies<'s> {
         }
     }
 
-    /// Returns what the bodies are read from.
+    /// Returns the source that the bodies are read from.
     #[must_use]
     pub fn source(&self) -> &'s Source {
         self.source

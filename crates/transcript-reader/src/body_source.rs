@@ -1,4 +1,4 @@
-//! Where the bodies of entries come from.
+//! The source of the bodies of entries.
 
 use transcript_storage::parallel::in_order;
 
@@ -9,7 +9,7 @@ use crate::source::Source;
 
 /// Provides the bodies of entries, so that their readers do not have to read a file.
 pub trait BodySource {
-    /// Why a body cannot be read.
+    /// The reason why a body cannot be read.
     type Error: Send;
 
     /// Returns the text of `entry_ref`: one JSON object, or anything else when the file no longer

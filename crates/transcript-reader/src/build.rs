@@ -26,7 +26,7 @@ const BUFFER_LEN: usize = PIECE_LEN as usize + BEYOND_LEN;
 /// The minimum size of such a file.
 const MIN_LEN: u64 = 4 << 20;
 
-/// How an [`Index`] is built. Only the line cap, and the search for unknown keys, affect the result.
+/// The options of building an [`Index`]. Only the line cap, and the search for unknown keys, affect the result.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LoadOptions {

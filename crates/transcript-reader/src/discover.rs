@@ -210,7 +210,7 @@ impl SessionFiles {
             !file.is_link
                 || disk
                     .real_path(&file.path)
-                    .map_or(true, |real| links.take(disk.layout(), real))
+                    .map_or(true, |real| links.add_linked_file(disk.layout(), real))
         });
     }
 }
@@ -263,7 +263,7 @@ impl SessionFile {
     }
 }
 
-/// Returns the names of what is in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn folder_names(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Vec<String>, Error> {
     let names = entries(disk, folder)?.into_iter();
     let mut names: Vec<String> = names

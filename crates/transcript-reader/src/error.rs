@@ -1,4 +1,4 @@
-//! Why a file cannot be read.
+//! The reason why a file cannot be read.
 
 use std::fmt;
 use std::io;

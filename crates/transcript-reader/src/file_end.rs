@@ -1,6 +1,6 @@
 //! Indexes the end of a file from shortly before its last compaction on.
 //!
-//! What was compacted away is not read: a session is opened in the time of its tail. Whether the
+//! The entries before the last compaction are not read: a session is opened in the time of its tail. Whether the
 //! conversation depends on nothing before is for the rules of a policy to say.
 
 use std::collections::HashSet;
@@ -21,16 +21,16 @@ const BOUNDARY: &[u8] = b"\"compact_boundary\"";
 /// The number of bytes that are searched for it at once.
 const SEARCH_LEN: u64 = 1 << 20;
 
-/// How much of a file may be read to find its last compaction and what that preserves.
+/// The maximum part of a file that is read to find its last compaction and the entries that it preserves.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct EndOptions {
     /// Files with fewer bytes are not tried.
-    least: u64,
+    min_bytes: u64,
     /// The part of the file that may be read, as its denominator.
     share: u64,
     /// The number of bytes that may be read.
-    most: u64,
+    max_bytes: u64,
     /// The number of bytes before the boundary that are read at first.
     step: u64,
     /// The number of lines before the boundary that are read at least.
@@ -49,9 +49,9 @@ impl EndOptions {
     /// compaction has to fit into the context of a model.
     pub fn new() -> Self {
         Self {
-            least: 4 << 20,
+            min_bytes: 4 << 20,
             share: 8,
-            most: 16 << 20,
+            max_bytes: 16 << 20,
             step: 256 << 10,
             margin: 64,
         }
@@ -61,9 +61,9 @@ impl EndOptions {
     /// any size.
     pub fn any_file(margin: u64) -> Self {
         Self {
-            least: 0,
+            min_bytes: 0,
             share: 1,
-            most: u64::MAX,
+            max_bytes: u64::MAX,
             step: 1,
             margin,
         }
@@ -87,10 +87,10 @@ impl FileEnd {
     /// Only for I/O errors.
     pub fn load(source: &Source, options: &EndOptions) -> Result<Option<Self>, Error> {
         let len = source.len();
-        if len < options.least {
+        if len < options.min_bytes {
             return Ok(None);
         }
-        let earliest = len - (len / options.share).min(options.most);
+        let earliest = len - (len / options.share).min(options.max_bytes);
         let Some(start) = last_boundary(source, earliest)? else {
             return Ok(None);
         };

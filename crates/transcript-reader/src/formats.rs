@@ -1,4 +1,4 @@
-//! Says of a file without an entry of a session what it is.
+//! Names the format of a file without an entry of a session.
 
 use memchr::{memchr, memmem};
 use transcript_format::kind::EntryKind;
@@ -66,7 +66,7 @@ fn is_spread(first: &[u8]) -> bool {
     matches!(first.trim_ascii(), b"{" | b"[" | b"[{")
 }
 
-/// Returns whether a line is an entry of a session, or unless lines are parts of a value that `is_spread`, has what is left of one.
+/// Returns whether a line is an entry of a session, or unless lines are parts of a value that `is_spread`, has a part of one.
 fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
     if let Ok(envelope) = scanner.scan(line) {
         return envelope.kind() != EntryKind::Other
@@ -76,7 +76,7 @@ fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
     if is_spread {
         return false;
     }
-    // What is left of an entry has its start or its end. A list of messages, and prose about entries, have neither.
+    // A part of a torn entry has the start or the end of the object. A list of messages, and prose about entries, have neither.
     let mut written = line.iter().filter(|byte| !is_blank(byte));
     let is_part = written.next() == Some(&b'{') || written.next_back() == Some(&b'}');
     let has = |name: &str| memmem::find(line, name.as_bytes()).is_some();
@@ -86,7 +86,7 @@ fn has_entry(scanner: &mut Scanner, line: &[u8], is_spread: bool) -> bool {
         && (has("\"parentUuid\":") || has("\"isSidechain\":") || has_kind(line))
 }
 
-/// Returns whether a line is the start of an object that was cut off before it says what it is.
+/// Returns whether a line is the start of an object that was cut off before its type.
 fn is_start(line: &[u8]) -> bool {
     line.len() < MIN_TYPED_LEN
         && (line == b"{" || line.starts_with(b"{\""))
@@ -99,7 +99,7 @@ fn has_kind(bytes: &[u8]) -> bool {
         let value = bytes[at + b"\"type\":".len()..].trim_ascii_start();
         let value = value.strip_prefix(b"\"").unwrap_or_default();
         let name = memchr(b'"', value).map(|end| &value[..end]);
-        // What is cut off within the name was the start of one.
+        // A value without its closing quote was truncated: it counts if a name of a kind starts with it.
         let is_start = |name: &[u8]| {
             let mut kinds = EntryKind::ALL.iter();
             !name.is_empty() && kinds.any(|kind| kind.name().as_bytes().starts_with(name))

@@ -46,8 +46,8 @@ pub struct GrowingIndex {
     /// The session in the file name.
     stem: Option<Box<str>>,
     open: OpenLines,
-    /// The length of the index without what was read from the open lines; `None` while it contains
-    /// nothing of them.
+    /// The lengths of the index without the entries of the open lines; `None` while it contains
+    /// none of them.
     closed: Option<Lengths>,
     forks: Forks,
 }
@@ -58,7 +58,7 @@ pub struct GrowingIndex {
 struct OpenLines {
     lines: Vec<OpenLine>,
     bytes: Vec<u8>,
-    /// Where the last run of damaged lines among them starts; `None` if an entry follows it.
+    /// The offset of the last run of damaged lines among them; `None` if an entry follows it.
     run_start: Option<u64>,
 }
 
@@ -94,6 +94,7 @@ impl OpenLines {
         self.lines.push(line);
         if let Framed::Line(line) = framed {
             self.bytes.extend_from_slice(line.bytes);
+            // The salvage reads a run as it is in the file: an entry may be spread over its lines.
             if line.terminated {
                 self.bytes.push(b'\n');
             }
@@ -158,6 +159,7 @@ impl OpenLines {
         let read_at = |offset, bytes: &mut [u8]| Ok(self.read_at(offset, bytes));
         // Memory can be read.
         _ = damaged_lines::salvage(&mut index, read_at, line_cap);
+        // In the order of a load, to which the index must be equal at each moment.
         index
             .findings
             .sort_by_key(|finding| (finding.offset, finding.code));
@@ -208,7 +210,7 @@ impl Lengths {
         }
     }
 
-    /// Removes what was appended since, except for the uuids.
+    /// Removes the items that were appended since, except for the uuids.
     fn restore(&self, index: &mut Index) {
         index.records.truncate(self.records);
         index.tools.truncate(self.tools);
@@ -226,12 +228,12 @@ impl Lengths {
     }
 }
 
-/// What is known about the ids that entries had before a fork copied them.
+/// The ids that entries had before a fork copied them.
 #[derive(Debug, Default)]
 struct Forks {
     /// By the hash of an old id: the last entry that had it.
     copies: HashMap<u64, u32>,
-    /// What the open lines replaced in `copies`.
+    /// The values of `copies` that the open lines replaced, to restore them when these lines change.
     replaced: Vec<(u64, Option<u32>)>,
     /// The ids that boundaries name and no line has.
     missing: HashSet<Id>,
@@ -271,7 +273,9 @@ impl GrowingIndex {
     /// Appends the next line of the file as [`Self::push`] does. `envelope` is the scan of the whole
     /// line, unless it cannot be scanned.
     pub fn push_scanned(&mut self, framed: Framed<'_>, envelope: Option<&Envelope<'_>>) {
+        // The entries of the open lines are provisional: with this line they may become others, or one.
         self.reopen();
+        // The line has grown and comes again from its start.
         self.open.drop_unterminated();
         let (offset, terminated) = match framed {
             Framed::Line(line) => (line.offset, line.terminated),
@@ -282,6 +286,7 @@ impl GrowingIndex {
         if !terminated {
             return self.open.push(framed);
         }
+        // The line is added to see whether it is damaged; if it joins the open lines, it is removed again.
         let before = Lengths::of(&self.index);
         self.add(framed, envelope);
         let Some(run_start) = self.damage(&before) else {
@@ -293,6 +298,7 @@ impl GrowingIndex {
                 before.restore(&mut self.index);
                 return self.open.push(framed);
             }
+            // An undamaged line ends the run. The entries of the run are before it in the file, and so in the index.
             if !self.open.lines.is_empty() {
                 before.restore(&mut self.index);
                 self.close();
@@ -305,6 +311,7 @@ impl GrowingIndex {
         let has_entry = before.records < self.index.records.len();
         let end = self.index.len;
         before.restore(&mut self.index);
+        // A load salvages runs of this length only: a longer one is divided, and what follows is a run of its own.
         let is_short = |start: u64| end - 1 - start <= self.line_cap as u64;
         let continues = !has_entry && self.open.run_start.is_some_and(is_short);
         if !continues || self.open.lines.is_empty() {
@@ -432,18 +439,21 @@ impl GrowingIndex {
         let Some(closed) = self.closed.take() else {
             return;
         };
+        // From the end: the table can remove only the last of the lines with one uuid.
         for number in (closed.records..self.index.records.len()).rev() {
             self.index
                 .uuids
                 .remove_last(&self.index.records, number as u32);
         }
         closed.restore(&mut self.index);
+        // In reverse, as several of these lines may have replaced the same value: the first is the one to restore.
         for (hash, copy) in self.forks.replaced.drain(..).rev() {
             match copy {
                 Some(copy) => self.forks.copies.insert(hash, copy),
                 None => self.forks.copies.remove(&hash),
             };
         }
+        // One of these lines may have had an id that a boundary names: it is missing again.
         self.forks.missing.clear();
         self.index.new_names.clear();
         self.forks.renames += 1;
@@ -477,6 +487,7 @@ impl GrowingIndex {
             let from = (place.start - start) as usize;
             let bytes = bytes.get(from..from + record.len as usize);
             let bytes = bytes.unwrap_or_default();
+            // Only a copy names an old id. The bytes of a salvaged entry are not its text, so they prove nothing.
             let is_repaired = record.marks.contains(EntryMarks::SALVAGED);
             if !is_repaired && !may_have_old_id(bytes) {
                 continue;
@@ -545,6 +556,7 @@ fn framed_bytes(framed: Framed<'_>, offset: u64) -> (&[u8], u64) {
 fn make_room<T>(items: &mut Vec<T>) {
     const MIN_ROOM: usize = 64;
     const PART: usize = 32;
+    // A vector that doubles would leave up to half of the memory of a large index unused.
     if items.len() == items.capacity() {
         items.reserve_exact(items.len() / PART + MIN_ROOM);
     }

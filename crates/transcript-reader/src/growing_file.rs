@@ -48,21 +48,21 @@ const CHUNK_SIZE: usize = 256 << 10;
 pub struct GrowingFile {
     source: Source,
     content: Content,
-    /// Whether it was found that something else is in the file now.
+    /// Whether the content was found to be replaced.
     is_other: bool,
     framer: Framer,
 }
 
-/// What happened to a [`GrowingFile`] since it was read.
+/// The change of a [`GrowingFile`] since it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// Nothing, as far as that was compared: of a large file, a part is compared by each call.
+    /// No change, as far as the file was compared: each call compares a part of a large file.
     None,
-    /// There is more at its end.
+    /// Bytes were appended.
     Grown,
-    /// Something else has the name, or is in the file: it must be opened again.
+    /// Another file has the name, or the content was replaced: the file must be opened again.
     Other,
-    /// Nothing has the name, or it cannot be looked at. A file may be moved away and back.
+    /// No file has the name, or its properties cannot be read. A file may be moved away and back.
     Gone,
 }
 

@@ -149,16 +149,19 @@ impl MessageKey {
 pub struct RequestKey(NonZeroU16);
 
 /// The bits of [`Record::message`] that are about `requestId`.
-const REQUEST: u64 = 0xFFFF;
+const REQUEST_BITS: u64 = 0xFFFF;
 
 /// Returns a hash of `message.id`, 0 for none, and in its lowest 16 bits one of `requestId`, 0 for
 /// none. An id that no two answers share stands for the `requestId`, which may be absent or damaged.
 pub(crate) fn message_hash(id: Option<&[u8]>, request: Option<&[u8]>) -> u64 {
-    let message = id.map_or(0, |id| (interner::hash(id) & !REQUEST).max(REQUEST + 1));
+    let message = id.map_or(0, |id| {
+        // Never 0 in these bits, which means that there is no id.
+        (interner::hash(id) & !REQUEST_BITS).max(REQUEST_BITS + 1)
+    });
     let is_of_api = |id: &[u8]| str::from_utf8(id).is_ok_and(is_message_id_of_api);
     let of_api = id.filter(|id| is_of_api(id));
     let request = of_api.or(request).filter(|id| !id.is_empty());
-    message | request.map_or(0, |id| (interner::hash(id) & REQUEST).max(1))
+    message | request.map_or(0, |id| (interner::hash(id) & REQUEST_BITS).max(1))
 }
 
 /// Identifies a tool call; within one process equal for equal ids.
@@ -298,6 +301,7 @@ impl Index {
         self.records.shrink_to_fit();
         self.tools.shrink_to_fit();
         self.findings.shrink_to_fit();
+        // Only now, as the number of ids is known: a table that grows would be built several times.
         self.uuids = Uuids::new(&self.records);
         self
     }
@@ -357,14 +361,17 @@ impl Index {
             let mut record = self.records[number.get()];
             if excerpt.records.is_empty() {
                 record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
+                // Its parent is not in the excerpt, and would be a missing one otherwise.
                 record.flags -= Flags::PARENT_ODD;
                 if !self.entry(number).is_of_stream_form() {
                     record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_EMPTY;
                 }
             }
+            // The excerpt has no lines of the queue, by which such a prompt is recognized.
             if record.kind == EntryKind::User && self.is_from_queue(number) {
                 record.flags |= Flags::AUTOMATIC;
             }
+            // Their numbers are those of tables that the excerpt does not have.
             (record.session, record.agent) = (0, 0);
             record.tools = excerpt.tools.len() as u32;
             excerpt.tools.extend_from_slice(self.entry(number).tools());
@@ -378,6 +385,7 @@ impl Index {
     /// the file: it is a prompt that waited in the queue.
     #[must_use]
     pub fn is_from_queue(&self, number: EntryNo) -> bool {
+        // The line of the queue is right before the prompt; a file of other lines must not be searched for each entry.
         const MAX_LINES: usize = 64;
         let mut before = self.records[..number.get()].iter().rev().take(MAX_LINES);
         before
@@ -439,6 +447,7 @@ impl Index {
     /// Returns the data of a compact boundary.
     #[must_use]
     pub fn boundary(&self, entry_no: EntryNo) -> Option<&Boundary> {
+        // Boundaries are in file order; there are few, so no record has a place for them.
         let at = self
             .boundaries
             .binary_search_by_key(&entry_no, |boundary| boundary.entry_no);
@@ -448,6 +457,7 @@ impl Index {
     /// Returns the tombstones in file order: the number of the tombstone line and the id of the
     /// removed entry. The index does not apply them; that is up to the policy.
     pub fn tombstones(&self) -> impl Iterator<Item = (EntryNo, Id)> + '_ {
+        // Most files have none, and are not walked for them.
         let lines = self.side.has_tombstones.then(|| self.entries());
         let lines = lines.into_iter().flatten();
         lines.flat_map(|line| line.tombstones().map(move |id| (line.number(), id)))
@@ -512,6 +522,7 @@ impl Index {
             .iter()
             .filter(|record| record.kind.is_message());
         let named = self.named_session;
+        // A file can be renamed, and its title line then names the new session: only a message proves the name.
         let named = named.filter(|named| messages.any(|record| record.session == *named));
         let number = named.or_else(|| {
             // For each session: whether the model answered in it, and the number of messages. Input
@@ -542,6 +553,7 @@ impl Index {
     pub fn session_id(&self, path: &Path) -> Option<String> {
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
+        // A file that was renamed to something else still has the id in its lines.
         let of_lines = || self.own_session().or_else(|| self.sessions().next());
         named.or_else(of_lines).map(str::to_owned)
     }
@@ -564,11 +576,12 @@ impl Index {
 ///   are outputs, too, then. Without any output, there is a message, and no line has a uuid.
 /// - Before the first line that names a parent there is an output: such lines were appended to it.
 ///
-/// What was salvaged from damaged lines does not count, as it may have lost any key.
+/// Entries that were salvaged from damaged lines do not count, as they may have lost any key.
 pub fn is_stream_form<'i>(entries: impl IntoIterator<Item = EntryRef<'i>>) -> bool {
     let of_chain = |entry: &EntryRef<'i>| entry.kind().is_chain() && !entry.is_salvaged();
     let (mut has_output, mut has_message, mut has_unmarked) = (false, false, false);
     for entry in entries.into_iter().filter(of_chain) {
+        // One line of a client decides: such a file is a session, perhaps damaged, to which outputs were added.
         if !entry.is_of_stream_form() {
             let is_appended = entry.parent().is_some() && has_output;
             let is_unmarked =
@@ -617,17 +630,20 @@ impl Uuids {
 
     /// Adds the entry with this number, the last so far.
     pub(crate) fn insert(&mut self, records: &[Record], number: u32) {
+        // Entries without a uuid cannot be found by one, nor have children (FILE-8).
         let Some(id) = records[number as usize].id() else {
             return;
         };
         let keys = &self.keys;
         let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
+        // Only numbers are in the table; ids are compared in the records, so it takes 5 bytes an entry.
         let same = |other: &u32| records[*other as usize].id() == Some(id);
         match self.table.entry(hash(&number), same, hash) {
             hashbrown::hash_table::Entry::Vacant(free) => {
                 free.insert(number);
             }
             hashbrown::hash_table::Entry::Occupied(first) => {
+                // The last one is kept as well: a file of copies of one entry would take quadratic time otherwise.
                 let last = self.last.entry(*first.get()).or_insert(*first.get());
                 self.next.insert(*last, number);
                 *last = number;
@@ -643,6 +659,7 @@ impl Uuids {
         let Some(first) = self.first(records, id) else {
             return;
         };
+        // Without another entry of this uuid: only then is the number itself in the table.
         if first == number {
             let hash = self.keys.hash_one(records[number as usize].uuid);
             if let Ok(found) = self.table.find_entry(hash, |other| *other == number) {
@@ -650,6 +667,7 @@ impl Uuids {
             }
             return;
         }
+        // A walk, as the lists lead forward; only open lines at the end of a growing file are removed, so it is rare.
         let mut before = first;
         while let Some(next) = self.next.get(&before).filter(|next| **next != number) {
             before = *next;
@@ -830,7 +848,7 @@ impl<'i> EntryRef<'i> {
     /// Returns the key of its API message, which all lines with the same `message.id` share.
     #[must_use]
     pub fn message(&self) -> Option<MessageKey> {
-        let message = self.record.message & !REQUEST;
+        let message = self.record.message & !REQUEST_BITS;
         (message != 0).then_some(MessageKey(message))
     }
 
@@ -838,7 +856,7 @@ impl<'i> EntryRef<'i> {
     /// same `requestId` share.
     #[must_use]
     pub fn request(&self) -> Option<RequestKey> {
-        NonZeroU16::new((self.record.message & REQUEST) as u16).map(RequestKey)
+        NonZeroU16::new((self.record.message & REQUEST_BITS) as u16).map(RequestKey)
     }
 
     /// Returns the flags of the envelope.

@@ -54,11 +54,11 @@ mod index;
 mod interner;
 mod listing;
 mod live;
+mod message_text;
 mod other_files;
 mod partial_index;
 mod path;
 mod prompt;
-mod said;
 mod session_state;
 mod source;
 mod store_walk;
@@ -82,15 +82,15 @@ pub use index::{
 };
 pub use listing::{Listing, SessionRow, project_folders, title_beside};
 pub use live::{LiveConversation, LiveState};
+pub use message_text::{DividedText, MessageText, question};
 pub use other_files::OtherFiles;
 pub use path::{
     BranchOff, Chapter, ConversationPath, OmittedCalls, PathEntry, Refusal, Story, Via,
 };
 pub use prompt::{Prompt, shorten};
-pub use said::{Said, Words, question};
 pub use session_state::SessionState;
 pub use source::Source;
-pub use store_walk::{Walked, walk_store};
+pub use store_walk::{WalkedFile, walk_store};
 pub use subagents::{
     Subagent, all_subagents_on, own_subagents_on, session_of_subagent, subagents_on,
 };

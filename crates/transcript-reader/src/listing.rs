@@ -26,29 +26,29 @@ use crate::prompt::{Prompt, shorten};
 use crate::session_state::SessionState;
 use crate::source::{Source, real_disk};
 use crate::subagents::subagents_on;
-use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
+use crate::summary_scan::{self, HeadScan, ScanRange, SettingsScan, TailScan};
 
 /// The number of bytes that clients scan at either end (LIST-1).
-const NEAR: u64 = title::NEAR;
+const CLIENT_SCAN_LEN: u64 = title::TITLE_SCAN_LEN;
 /// Files up to this size are read as a whole.
-const SMALL: u64 = 16 << 10;
+const WHOLE_FILE_LIMIT: u64 = 16 << 10;
 /// The maximum distance of a setting from the end.
-const FAR: u64 = 512 << 10;
-/// The maximum distance of a title of a person from the end. Only this is searched for beyond [`FAR`].
-const FAR_TITLE: u64 = 4 << 20;
+const MAX_SETTING_DISTANCE: u64 = 512 << 10;
+/// The maximum distance of a title of a person from the end. Only this is searched for beyond [`MAX_SETTING_DISTANCE`].
+const MAX_TITLE_DISTANCE: u64 = 4 << 20;
 /// The number of bytes that are searched for it at a time.
-const TITLE_PART: u64 = 512 << 10;
+const TITLE_SEARCH_LEN: u64 = 512 << 10;
 /// Longer lines are no titles.
 const MAX_TITLE_LINE: u64 = 16 << 10;
 /// The maximum distance of a prompt or message from its end of the file.
-const FARTHEST: u64 = 8 << 20;
+const MAX_SCAN_DISTANCE: u64 = 8 << 20;
 /// The maximum size of a side file.
 const MAX_SIDE_FILE: u64 = 64 << 10;
 
 /// One session of a list. Values that the file does not have are `None`; [`Listing`] documents how
 /// far each of them is searched for.
 ///
-/// Serialized, it is what a row says about the content of its file, without the file and its folder;
+/// Serialized, it has the values of a row about the content of its file, without the file and its folder;
 /// [`SessionRow::of_stored`] makes a row of that. Names that are missing are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -85,7 +85,7 @@ pub struct SessionRow {
     /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB; that one as
     /// well if the line shows only the references before it.
     pub last_prompt: Option<String>,
-    /// What the SDKs show for the session: the title, else the `last-prompt` line, else the text of a `summary`
+    /// The summary that the SDKs show for the session: the title, else the `last-prompt` line, else the text of a `summary`
     /// line, else the first prompt; on one line and truncated as these (LIST-1).
     pub summary: Option<String>,
     /// The modification time of the file, in milliseconds since 1970.
@@ -115,12 +115,12 @@ pub struct SessionRow {
     /// The number of subagents with a file.
     #[serde(skip)]
     pub subagents: usize,
-    /// How it ended.
+    /// The state in which it ended.
     #[serde(serialize_with = "state_name", deserialize_with = "state_named")]
     pub state: Option<SessionState>,
     /// Whether it is archived: `None` if it was never archived, `false` also if a person wrote a prompt since.
     pub archived: Option<bool>,
-    /// How the client that wrote the first entries was started: `cli`, `sdk-py`, …
+    /// The entrypoint of the client that wrote the first entries: `cli`, `sdk-py`, …
     pub entrypoint: Option<String>,
     /// Whether the entries at the start of the file are all of a subagent.
     pub is_sidechain: bool,
@@ -144,7 +144,7 @@ impl SessionRow {
         Self::new(disk, file)
     }
 
-    /// Returns the row of `file` with what was stored about its content.
+    /// Returns the row of `file` with the stored values about its content.
     #[must_use]
     pub fn of_stored(disk: &dyn ReadDisk, file: &SessionFile, stored: Self) -> Self {
         let row = Self::new(disk, file);
@@ -191,7 +191,7 @@ impl SessionRow {
         named_after(&self.project, self.cwd.as_deref())
     }
 
-    /// Returns the title, if a person or a model gave it: what the SDKs take for one.
+    /// Returns the title, if a person or a model gave it: only that is a title for the SDKs.
     #[must_use]
     pub fn given_title(&self) -> Option<&str> {
         let is_summary = self.title_source == Some(TitleSource::Summary);
@@ -225,7 +225,7 @@ impl SessionRow {
     pub fn whole_first_prompt(&self) -> Option<String> {
         let source = Source::open(&self.path).ok()?;
         let mut bytes = Bytes::default();
-        let start = bytes.read(&source, 0, NEAR).ok()?;
+        let start = bytes.read(&source, 0, CLIENT_SCAN_LEN).ok()?;
         summary_scan::whole_first_prompt(start)
     }
 
@@ -238,7 +238,7 @@ impl SessionRow {
         let mut row = Self::new(&**disk, file);
         let error = Source::open_unchecked(disk, &file.path).and_then(|source| {
             row.fill(file, &source, scratch)?;
-            if row.says_nothing() {
+            if row.is_without_content() {
                 source.check_messages()?;
             }
             Ok(())
@@ -251,7 +251,7 @@ impl SessionRow {
     }
 
     /// Returns whether nothing was found by which a file is known to hold an entry.
-    fn says_nothing(&self) -> bool {
+    fn is_without_content(&self) -> bool {
         let texts = [
             &self.created,
             &self.cwd,
@@ -299,30 +299,35 @@ impl SessionRow {
         self.bytes = source.len();
         let Scratch { bytes, scanner } = scratch;
         bytes.forget();
-        if source.len() <= FAR {
+        // One read in place of several windows: all of them are within these bytes then.
+        if source.len() <= MAX_SETTING_DISTANCE {
             bytes.read(source, 0, source.len())?;
         }
-        source.check_start(bytes.read(source, 0, NEAR)?)?;
+        source.check_start(bytes.read(source, 0, CLIENT_SCAN_LEN)?)?;
         let mut head = read_head(source, bytes, scanner)?;
+        // In a small file the tail scan reads the first lines as well; a second scan would find nothing else.
         let start = match source.len() {
-            0..=FAR => SettingsScan::default(),
-            _ => SettingsScan::read(scanner, bytes.read(source, 0, NEAR)?),
+            0..=MAX_SETTING_DISTANCE => SettingsScan::default(),
+            _ => SettingsScan::read(scanner, bytes.read(source, 0, CLIENT_SCAN_LEN)?),
         };
         let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
+        // Only the title of a person: clients repeat other settings at the end of each turn (META-1).
         if tail.settings.text(EntryKind::CustomTitle).is_none() {
             let title = far_title(source, bytes, scanner)?;
             tail.settings.or_text(EntryKind::CustomTitle, || title);
         }
+        // After that of the far end, as the later line of a setting counts.
         tail.settings = tail.settings.or(start);
         self.is_sidechain = head.is_sidechain();
         self.state = tail.state();
         self.model = tail.model.take();
         self.last_answer = tail.last_answer();
         self.messages = tail.messages;
-        if source.len() <= SMALL {
+        if source.len() <= WHOLE_FILE_LIMIT {
             let all = bytes.read(source, 0, source.len())?;
             self.messages = Some(summary_scan::entries(scanner, all, head.is_sidechain()));
         }
+        // The last message is a copy with the time of the original: a fork is as new as its file.
         if tail.is_copied {
             self.forked = source.modified().and_then(time_text);
         }
@@ -348,6 +353,7 @@ impl SessionRow {
         self.first_prompt = head.first_prompt();
         let noted = tail.settings.text(EntryKind::LastPrompt).map(shorten);
         let noted = noted.or_else(|| tail.summary.take());
+        // The order of the SDKs, whose lists show the same line.
         let noted = self.given_title().map(str::to_owned).or(noted);
         self.summary = noted.or_else(|| self.first_prompt.clone());
         self.last_prompt = tail.last_prompt();
@@ -356,6 +362,7 @@ impl SessionRow {
         let last_message = self.modified_millis();
         self.has_conversation = last_message.is_some();
         self.archived = archived(source, file, last_message);
+        // Without a message the list still needs a time to sort by.
         if last_message.is_none() {
             self.modified = source.modified().and_then(time_text);
         }
@@ -376,11 +383,12 @@ impl SessionRow {
             return Ok(home.or_else(|| self.relocated.clone()).or(first));
         }
         let Scratch { bytes, scanner } = scratch;
-        let mut others = summary_scan::folders(scanner, bytes.read(source, 0, NEAR)?);
-        let end = source.len().saturating_sub(NEAR);
+        // The first line may name a folder that the client had changed to before; another line names the one of the project.
+        let mut others = summary_scan::folders(scanner, bytes.read(source, 0, CLIENT_SCAN_LEN)?);
+        let end = source.len().saturating_sub(CLIENT_SCAN_LEN);
         others.extend(summary_scan::folders(
             scanner,
-            bytes.read(source, end, NEAR)?,
+            bytes.read(source, end, CLIENT_SCAN_LEN)?,
         ));
         let home = named_after(&self.project, others.iter().map(String::as_str));
         let home = home.map(str::to_owned);
@@ -507,6 +515,7 @@ impl Listing {
         let real = |path: &Path| real(&*self.disk, path);
         let places = project_places(&*self.disk, path, with_worktrees);
         let mut known = HashMap::new();
+        // Compared as text, by the rules of `same_path`: worktrees that are gone have no real path.
         let names: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
         let is_place = |path: &Path| {
             let path = path.to_string_lossy();
@@ -521,6 +530,7 @@ impl Listing {
         };
         let is_in_folder = |row: &SessionRow| {
             let is_key = |path: &str| is_key_of(&row.project, path);
+            // `/a-b` and `/a/b` have one key (FILE-13): the folder of the row decides if it has that key, too.
             names.iter().any(|name| is_key(name)) && !row.cwd.as_deref().is_some_and(is_key)
         };
         let rows = self.rows.iter();
@@ -553,7 +563,7 @@ impl Listing {
         let mut counts = HashMap::<(PathBuf, String), usize>::new();
         let sessions = parallel(agents, |path, scratch| {
             let source = Source::open_on(&self.disk, path).ok()?;
-            let head = scratch.bytes.read(&source, 0, NEAR).ok()?;
+            let head = scratch.bytes.read(&source, 0, CLIENT_SCAN_LEN).ok()?;
             Some((path.parent()?.to_owned(), summary_scan::session_id(head)?))
         });
         for session in sessions.into_iter().flatten() {
@@ -572,13 +582,14 @@ impl Listing {
 
 /// Reads the start of the file in growing windows, until the first prompt is known.
 fn read_head(source: &Source, bytes: &mut Bytes, scanner: &mut Scanner) -> Result<HeadScan, Error> {
-    let mut size = NEAR;
+    let mut size = CLIENT_SCAN_LEN;
     loop {
         let head = HeadScan::read(scanner, bytes.read(source, 0, size)?, size >= source.len());
-        if head.is_enough() || size >= source.len().min(FARTHEST) {
+        if head.is_enough() || size >= source.len().min(MAX_SCAN_DISTANCE) {
             return Ok(head);
         }
-        size = (size * 8).min(FARTHEST);
+        // Few steps, as each of them scans from the start again.
+        size = (size * 8).min(MAX_SCAN_DISTANCE);
     }
 }
 
@@ -591,13 +602,13 @@ fn read_tail(
     is_sidechain: bool,
 ) -> Result<TailScan, Error> {
     let from_end = |size| source.len().saturating_sub(size);
-    let reach = Reach {
-        near: from_end(NEAR),
-        far: from_end(FAR),
+    let reach = ScanRange {
+        near: from_end(CLIENT_SCAN_LEN),
+        far: from_end(MAX_SETTING_DISTANCE),
     };
     let mut tail = TailScan::default();
     let mut end = source.len();
-    for size in [NEAR, FAR, FARTHEST] {
+    for size in [CLIENT_SCAN_LEN, MAX_SETTING_DISTANCE, MAX_SCAN_DISTANCE] {
         let start = from_end(size);
         // The byte before shows whether a line starts here.
         let before = start.saturating_sub(1);
@@ -613,10 +624,11 @@ fn read_tail(
             reach,
             is_sidechain,
         );
-        let has_settings = tail.has_near_title() || size >= FAR;
+        let has_settings = tail.has_near_title() || size >= MAX_SETTING_DISTANCE;
         if tail.is_complete() && has_settings || start == 0 {
             break;
         }
+        // The next window ends where the lines of this one started, so no line is scanned twice.
         end = before + cut as u64;
     }
     Ok(tail)
@@ -628,10 +640,10 @@ fn far_title(
     bytes: &mut Bytes,
     scanner: &mut Scanner,
 ) -> Result<Option<String>, Error> {
-    let least = source.len().saturating_sub(FAR_TITLE);
-    let mut end = source.len().saturating_sub(FAR);
-    while end > least {
-        let start = end.saturating_sub(TITLE_PART).max(least);
+    let search_start = source.len().saturating_sub(MAX_TITLE_DISTANCE);
+    let mut end = source.len().saturating_sub(MAX_SETTING_DISTANCE);
+    while end > search_start {
+        let start = end.saturating_sub(TITLE_SEARCH_LEN).max(search_start);
         // A line may lie across the start of the part that was searched before.
         let len = (end - start) + MAX_TITLE_LINE;
         let title = SettingsScan::last_title(scanner, bytes.read(source, start, len)?);
@@ -663,13 +675,18 @@ fn own_summary(
     scratch: &mut Scratch,
     summaries: Vec<(String, String)>,
 ) -> Result<Option<String>, Error> {
+    // Only older clients wrote summaries: the search for their leaves reads up to 8 MiB.
     if summaries.is_empty() {
         return Ok(None);
     }
     let Scratch { bytes, scanner } = scratch;
-    let start = source.len().saturating_sub(FARTHEST);
+    let start = source.len().saturating_sub(MAX_SCAN_DISTANCE);
     let leaves = summaries.iter().map(|(_, leaf)| leaf.as_str()).collect();
-    let found = summary_scan::uuids(scanner, bytes.read(source, start, FARTHEST)?, &leaves);
+    let found = summary_scan::uuids(
+        scanner,
+        bytes.read(source, start, MAX_SCAN_DISTANCE)?,
+        &leaves,
+    );
     let mut summaries = summaries.into_iter();
     let own = summaries.find(|(_, leaf)| found.contains(leaf));
     Ok(own.map(|(summary, _)| summary))
@@ -683,6 +700,7 @@ fn archived(source: &Source, file: &SessionFile, last_message: Option<i64>) -> O
     let at = time::millis(mark.str("at")?.as_bytes())?;
     let is_archived = mark.bool("archived")?;
     let is_newer = last_message.is_some_and(|last| last > at);
+    // The whole file is read only if something was written after the mark.
     Some(is_archived && !(is_newer && is_prompted_after(source, at)))
 }
 
@@ -718,7 +736,7 @@ fn side_file(session: &Source, file: &SessionFile, name: &str) -> Option<String>
     String::from_utf8(bytes).ok()
 }
 
-/// What a thread reuses from file to file.
+/// The buffers that a thread reuses from file to file.
 #[derive(Debug, Default)]
 struct Scratch {
     bytes: Bytes,

@@ -28,10 +28,12 @@ use crate::path::{ConversationPath, PathEntry, Via};
 use crate::tree::decision::Decision;
 use crate::tree::{Policy, Tree, has_usable_body};
 
-use window::{Kind, LONGEST, Shared, Window, WindowEntry, shared};
+use window::{
+    ConnectionKey, MAX_WINDOW_LEN, Window, WindowEntry, WindowEntryKind, connection_keys,
+};
 
 /// The number of entries at the end among which the start of a window is searched for.
-const SEARCHED_ENTRIES: usize = 256;
+const MAX_SEARCHED_ENTRIES: usize = 256;
 
 /// A conversation and its index, kept up to date line by line under [`Policy::Recover`].
 ///
@@ -63,16 +65,16 @@ pub struct LiveConversation {
     lines: GrowingIndex,
     /// The session in the file name.
     stem: Option<Box<str>>,
-    facts: Facts,
+    tracker: EntryTracker,
     path: Vec<PathEntry>,
     leaf: Option<EntryNo>,
     /// `None` when the tree of all entries has to decide.
     window: Option<Window>,
-    /// Whether `path` is that of the entries before `facts.seen`.
+    /// Whether `path` is that of the entries before `tracker.seen`.
     is_current: bool,
     /// The path contains entries that later lines can change.
     has_open: bool,
-    /// How many entries at the start of the path are those of the last [`LiveState`].
+    /// The number of entries at the start of the path that are unchanged since the last [`LiveState`].
     unchanged: usize,
     /// The entries of other sessions that no link connects with this one, at the last rebuild.
     foreign: Vec<EntryNo>,
@@ -94,7 +96,7 @@ pub struct LiveState<'l> {
     pub leaf: Option<EntryNo>,
     /// The entries of the conversation, oldest first.
     pub path: &'l [PathEntry],
-    /// How many entries at the start of the path are those of the last state.
+    /// The number of entries at the start of the path that are unchanged since the last state.
     pub unchanged: usize,
     /// Whether sidechain entries are another conversation, and not that of the file.
     is_main: bool,
@@ -127,7 +129,7 @@ impl LiveConversation {
         Self {
             lines: GrowingIndex::new(path),
             stem: stem.map(Into::into),
-            facts: Facts::default(),
+            tracker: EntryTracker::default(),
             path: Vec::new(),
             leaf: None,
             window: None,
@@ -187,7 +189,7 @@ impl LiveConversation {
             leaf: self.leaf,
             unchanged: std::mem::replace(&mut self.unchanged, self.path.len()),
             path: &self.path,
-            is_main: self.facts.is_main,
+            is_main: self.tracker.is_main,
             foreign: &self.foreign,
         }
     }
@@ -225,7 +227,7 @@ impl LiveConversation {
     pub fn memory(&self) -> usize {
         self.lines.memory()
             + self.path.capacity() * size_of::<PathEntry>()
-            + self.facts.memory()
+            + self.tracker.memory()
             + self.window.as_ref().map_or(0, Window::memory)
     }
 
@@ -261,27 +263,29 @@ impl LiveConversation {
         self.lines.index();
         let closed = self.lines.closed_len();
         let renames = self.lines.renames();
+        // A boundary names entries by ids that a fork replaced: now they mean other entries, or none.
         if std::mem::replace(&mut self.renames, renames) != renames {
             self.window = None;
             self.is_current = false;
         }
         let index = self.lines.index();
-        while self.facts.seen < closed {
-            let entry = index.entry(EntryNo::new(self.facts.seen));
-            let effect = self.facts.add(&entry, index, self.window.as_ref());
+        while self.tracker.seen < closed {
+            let entry = index.entry(EntryNo::new(self.tracker.seen));
+            let effect = self.tracker.add(&entry, index, self.window.as_ref());
             match (effect, &mut self.window) {
                 (Effect::Nothing, Some(_)) => {}
                 (Effect::InWindow(entry), Some(window)) if window.is_chain_to(&entry) => {
                     window.push(entry);
-                    if entry.kind == Kind::Entry {
+                    if entry.kind == WindowEntryKind::Entry {
                         self.path.push(PathEntry::new(entry.number, Via::PARENT));
                         self.leaf = Some(entry.number);
                     }
                     window.advance(&self.path);
                 }
-                (Effect::InWindow(entry), Some(window)) if window.len() < LONGEST => {
+                (Effect::InWindow(entry), Some(window)) if window.len() < MAX_WINDOW_LEN => {
                     window.push(entry);
                 }
+                // The window is too long, there is none, or the entry depends on entries outside of it.
                 (..) => {
                     self.window = None;
                     self.is_current = false;
@@ -297,14 +301,15 @@ impl LiveConversation {
         let tree = Tree::new(index, Policy::Recover);
         let path = tree.path();
         self.has_missing_parents = !tree.missing_parents().is_empty();
-        self.facts.is_main = !tree.is_all_sidechain;
-        self.facts.is_stream_form = tree.is_stream_form();
-        self.facts.sessions = index.sessions().count();
-        self.facts.own = index.own_session().map(Into::into);
-        let is_named = self.facts.own == self.stem;
+        self.tracker.is_main = !tree.is_all_sidechain;
+        self.tracker.is_stream_form = tree.is_stream_form();
+        self.tracker.sessions = index.sessions().count();
+        self.tracker.own = index.own_session().map(Into::into);
+        let is_named = self.tracker.own == self.stem;
         self.window = None;
-        if !has_open && (is_named || self.facts.sessions < 2) {
-            self.window = find_window(&tree, &path, &self.facts);
+        // Open lines may become other entries; with several sessions, the next line can change which one is that of the file.
+        if !has_open && (is_named || self.tracker.sessions < 2) {
+            self.window = find_window(&tree, &path, &self.tracker);
         }
         let is_foreign = |entry: &EntryRef<'_>| {
             let node = tree.node(entry.number());
@@ -330,7 +335,7 @@ fn common(one: &[PathEntry], other: &[PathEntry]) -> usize {
 }
 
 /// Returns a window at the end of the file; `None` when the last entries depend on others.
-fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Option<Window> {
+fn find_window(tree: &Tree<'_>, path: &ConversationPath, tracker: &EntryTracker) -> Option<Window> {
     let index = tree.index();
     let is_of_client = |decision: &Decision| matches!(decision, Decision::Client { .. });
     // The evidence for a missing parent is in the whole file: which entries continue elsewhere, which
@@ -345,46 +350,49 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
         let node = tree.node(entry.entry_no());
         node.is_some_and(|node| tree.is_sidechain(node))
     };
+    // Then entries of subagents matter as well, and these are not in a window.
     if path.entries.iter().any(is_sidechain) {
         return None;
     }
     let is_own = |entry: EntryRef<'_>| {
-        tree.node(entry.number()).is_some() && entry.session() == facts.own.as_deref()
+        tree.node(entry.number()).is_some() && entry.session() == tracker.own.as_deref()
     };
-    if facts.sessions > 1 && !index.entries().any(is_own) {
+    if tracker.sessions > 1 && !index.entries().any(is_own) {
         return None;
     }
-    let from = index.len().saturating_sub(SEARCHED_ENTRIES);
-    let last: HashSet<Shared> = (from..index.len())
+    // Keys that entries before the searched ones have: an entry with such a key depends on one that no window contains.
+    let from = index.len().saturating_sub(MAX_SEARCHED_ENTRIES);
+    let last: HashSet<ConnectionKey> = (from..index.len())
         .map(EntryNo::new)
-        .flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>())
+        .flat_map(|number| connection_keys(&index.entry(number)).collect::<Vec<_>>())
         .collect();
     let before = (0..from).map(EntryNo::new);
-    let before = before.flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>());
-    let mut outside: HashSet<Shared> = before.filter(|key| last.contains(key)).collect();
+    let before =
+        before.flat_map(|number| connection_keys(&index.entry(number)).collect::<Vec<_>>());
+    let mut outside: HashSet<ConnectionKey> = before.filter(|key| last.contains(key)).collect();
     let mut window: Option<Window> = None;
     for number in (from..index.len()).map(EntryNo::new) {
         let entry = index.entry(number);
-        let is_shared = |key: &Shared| outside.contains(key);
-        let is_independent = !shared(&entry).any(|key| is_shared(&key));
-        let effect = facts.effect(&entry, index, window.as_ref());
+        let is_shared = |key: &ConnectionKey| outside.contains(key);
+        let is_independent = !connection_keys(&entry).any(|key| is_shared(&key));
+        let effect = tracker.effect(&entry, index, window.as_ref());
         match (effect, &mut window) {
             (Effect::Nothing, _) => {
-                if facts.is_main && entry.flags().contains(Flags::SIDECHAIN) {
-                    outside.extend(shared(&entry));
+                if tracker.is_main && entry.flags().contains(Flags::SIDECHAIN) {
+                    outside.extend(connection_keys(&entry));
                 }
             }
             (Effect::InWindow(new), Some(window)) if is_independent => window.push(new),
             (..) => {
                 // It ends what was before it, and may start the next window.
                 for known in window.take().iter().flat_map(Window::numbers) {
-                    outside.extend(shared(&index.entry(known)));
+                    outside.extend(connection_keys(&index.entry(known)));
                 }
-                let is_independent = !shared(&entry).any(|key| outside.contains(&key));
-                if is_independent && facts.may_start(&entry) {
+                let is_independent = !connection_keys(&entry).any(|key| outside.contains(&key));
+                if is_independent && tracker.may_start(&entry) {
                     window = Some(Window::new(number));
                 } else {
-                    outside.extend(shared(&entry));
+                    outside.extend(connection_keys(&entry));
                 }
             }
         }
@@ -403,7 +411,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
             entries.iter().map(PathEntry::entry_no).collect()
         };
         numbers(&found.entries) == numbers(&path.entries[above..])
-            && (has_pin || pin_stays(tree, path, above, facts))
+            && (has_pin || pin_stays(tree, path, above, tracker))
     };
     if let Some(client) = tree.client_path() {
         let goes_by_time = |decision: &Decision| {
@@ -420,6 +428,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
             return None;
         }
     }
+    // The window is trusted only if it gives the same path as the whole tree now; from then on it is walked alone.
     let found = window.walk(index)?;
     let is_whole = is_equal(&found, path, above) && found.leaf == path.leaf;
     is_whole.then_some(window)
@@ -427,8 +436,13 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
 
 /// Returns whether the last pin, which is before the window, leads to the window whatever comes: it
 /// is not in force, or names an entry of the path before the window.
-fn pin_stays(tree: &Tree<'_>, path: &ConversationPath, above: usize, facts: &Facts) -> bool {
-    let Some((pin, id)) = facts.last_pin else {
+fn pin_stays(
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+    above: usize,
+    tracker: &EntryTracker,
+) -> bool {
+    let Some((pin, id)) = tracker.last_pin else {
         return true;
     };
     let clears = |boundary: EntryNo| {
@@ -436,7 +450,7 @@ fn pin_stays(tree: &Tree<'_>, path: &ConversationPath, above: usize, facts: &Fac
         let is_first = |id| is_first(tree.index(), id, entry.number());
         boundary > pin && tree.node(entry.number()).is_some() && entry.uuid().is_some_and(is_first)
     };
-    if facts.last_boundary.is_some_and(clears) {
+    if tracker.last_boundary.is_some_and(clears) {
         return true;
     }
     let Some(named) = tree.find_live(id) else {
@@ -447,7 +461,7 @@ fn pin_stays(tree: &Tree<'_>, path: &ConversationPath, above: usize, facts: &Fac
     before.any(|entry| entry.entry_no() == named && !entry.via.contains(Via::SIBLING))
 }
 
-/// What an entry changes.
+/// The effect of a new entry on the path.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
     /// Nothing, whatever the other entries are.
@@ -458,14 +472,14 @@ enum Effect {
     Global,
 }
 
-/// What is known about all entries so far.
+/// The state that all entries so far have in common; tracks the ids and keys that a new entry can refer to.
 #[derive(Debug, Default)]
-struct Facts {
+struct EntryTracker {
     /// The number of entries that are accounted for.
     seen: usize,
     /// The ids that a line names and no line before has.
     awaited: HashSet<Id>,
-    /// What the entries of the conversation share, and those of subagents in the same file.
+    /// The connection keys of the entries of the conversation, and of those of subagents in the same file.
     main: Fingerprints,
     side: Fingerprints,
     last_pin: Option<(EntryNo, Id)>,
@@ -478,8 +492,8 @@ struct Facts {
     own: Option<Box<str>>,
 }
 
-impl Facts {
-    /// Accounts for the next entry, and returns what it changes.
+impl EntryTracker {
+    /// Adds the next entry, and returns its effect.
     fn add(&mut self, entry: &EntryRef<'_>, index: &Index, window: Option<&Window>) -> Effect {
         self.seen += 1;
         let mut is_global = index.sessions().count() != self.sessions;
@@ -515,11 +529,11 @@ impl Facts {
         };
         let side = self.is_main && entry.flags().contains(Flags::SIDECHAIN);
         let keys = if side { &mut self.side } else { &mut self.main };
-        shared(entry).for_each(|key| keys.insert(&key));
+        connection_keys(entry).for_each(|key| keys.insert(&key));
         effect
     }
 
-    /// As [`Self::effect`], also for what the entry shares with entries before the window.
+    /// As [`Self::effect`], also for connection keys that the entry has in common with entries before the window.
     fn effect_of_new(
         &self,
         entry: &EntryRef<'_>,
@@ -527,7 +541,7 @@ impl Facts {
         window: Option<&Window>,
     ) -> Effect {
         let effect = self.effect(entry, index, window);
-        let is_outside = |key: Shared| match effect {
+        let is_outside = |key: ConnectionKey| match effect {
             Effect::InWindow(_) => {
                 self.side.contains(&key)
                     || self.main.contains(&key)
@@ -536,27 +550,28 @@ impl Facts {
             Effect::Nothing => self.main.contains(&key),
             Effect::Global => true,
         };
-        if shared(entry).any(is_outside) {
+        if connection_keys(entry).any(is_outside) {
             Effect::Global
         } else {
             effect
         }
     }
 
-    /// Returns what an entry changes by its own fields and links.
+    /// Returns the effect that an entry has by its own fields and links.
     fn effect(&self, entry: &EntryRef<'_>, index: &Index, window: Option<&Window>) -> Effect {
         let kind = match entry.kind() {
-            EntryKind::LastPrompt if entry.leaf_uuid().is_some() => Kind::Pin,
+            EntryKind::LastPrompt if entry.leaf_uuid().is_some() => WindowEntryKind::Pin,
             EntryKind::TranscriptEngine if entry.tombstones().next().is_some() => {
                 return Effect::Global;
             }
-            EntryKind::Progress => Kind::Progress,
-            kind if kind.is_chain() => Kind::Entry,
+            EntryKind::Progress => WindowEntryKind::Progress,
+            kind if kind.is_chain() => WindowEntryKind::Entry,
             _ => return Effect::Nothing,
         };
         let is_damaged = entry
             .marks()
             .intersects(EntryMarks::SALVAGED | EntryMarks::GLUED);
+        // Damage lets every repair apply, and a boundary decides what the path is for all entries before it.
         if is_damaged || entry.is_boundary() {
             return Effect::Global;
         }
@@ -566,20 +581,22 @@ impl Facts {
         let is_as_file = entry.is_of_stream_form() == self.is_stream_form
             || self.is_stream_form && is_unmarked && self.sessions == 1
             || self.is_stream_form && entry.parent().is_some();
-        if kind != Kind::Pin && !is_as_file {
+        // One line of another form changes the form of the file, and with it all links.
+        if kind != WindowEntryKind::Pin && !is_as_file {
             return Effect::Global;
         }
         let named = entry.parent().or(entry.leaf_uuid());
-        if kind != Kind::Pin {
+        if kind != WindowEntryKind::Pin {
             let is_own = entry.session().is_none() || entry.session() == self.own.as_deref();
             let is_named = entry
                 .uuid()
                 .is_some_and(|id| is_first(index, id, entry.number()));
+            // An entry that another line waits for closes a gap somewhere above; a repeated uuid moves an entry (FILE-7).
             if !is_own || !is_named || named.is_some_and(|id| self.awaited.contains(&id)) {
                 return Effect::Global;
             }
             let is_side = entry.flags().contains(Flags::SIDECHAIN);
-            if kind == Kind::Entry && is_side && self.is_main {
+            if kind == WindowEntryKind::Entry && is_side && self.is_main {
                 // An entry that goes with a message is on the path when that is, even so.
                 let may_be_loose = entry.kind() != EntryKind::Assistant
                     && (entry.kind() != EntryKind::User || entry.flags().contains(Flags::META));
@@ -598,7 +615,7 @@ impl Facts {
             }
         }
         let follows = |window: &Window| {
-            if self.is_stream_form && kind != Kind::Pin && named.is_none() {
+            if self.is_stream_form && kind != WindowEntryKind::Pin && named.is_none() {
                 Some(window.last_entry())
             } else {
                 window.place(named?, index)
@@ -608,21 +625,21 @@ impl Facts {
         let Some((window, parent)) = place else {
             return match kind {
                 // Nothing by itself, and what names it is not linked to the window.
-                Kind::Progress => Effect::Nothing,
-                Kind::Entry | Kind::Pin => Effect::Global,
+                WindowEntryKind::Progress => Effect::Nothing,
+                WindowEntryKind::Entry | WindowEntryKind::Pin => Effect::Global,
             };
         };
         let is_link = match window.kind(parent) {
-            Kind::Entry => true,
+            WindowEntryKind::Entry => true,
             // A pin to a progress line is ignored.
-            Kind::Progress => kind != Kind::Pin,
-            Kind::Pin => false,
+            WindowEntryKind::Progress => kind != WindowEntryKind::Pin,
+            WindowEntryKind::Pin => false,
         };
         // With a summary, the rules of a compaction apply.
         if !is_link || entry.flags().contains(Flags::COMPACT_SUMMARY) {
             return Effect::Global;
         }
-        let with = shared(entry)
+        let with = connection_keys(entry)
             .filter_map(|key| self.is_known(&key).then(|| window.last_with(key, index))?);
         let shares_with = with.min();
         Effect::InWindow(WindowEntry {
@@ -634,7 +651,7 @@ impl Facts {
         })
     }
 
-    fn is_known(&self, key: &Shared) -> bool {
+    fn is_known(&self, key: &ConnectionKey) -> bool {
         self.main.contains(key) || self.side.contains(key)
     }
 

@@ -59,6 +59,7 @@ impl PartialIndex {
 
     /// Adds the entry that the client reads from a line, and the findings about the line.
     fn add_line(&mut self, line: Line<'_>, scanner: &mut Scanner) {
+        // The client reads the first line without its mark (FILE-4); the offset of the entry is after the mark.
         if let Some(unmarked) = without_mark(line, scanner) {
             let detail = "a byte order mark precedes the first line";
             self.find(Code::Bom, Some(self.lines), 0, unmarked.offset, detail);
@@ -78,6 +79,7 @@ impl PartialIndex {
         match error.kind {
             // Blank lines mean nothing (FILE-5).
             ScanErrorKind::Blank => self.blank_lines += 1,
+            // The client reads the first object and loses the rest (FILE-2); the salvage looks at the rest later.
             ScanErrorKind::Trailing => {
                 self.find_glued(line, error.at);
                 if let Ok(envelope) = scanner.scan_first(line.bytes) {
@@ -114,6 +116,7 @@ impl PartialIndex {
                 marks,
             );
         }
+        // The end has to be found in the bytes of the file: U+FFFD takes three bytes, so offsets in the text are others.
         if let Ok(envelope) = scanner.scan_first(text.as_bytes())
             && let Some(end) = salvage::end_of_object(line.bytes)
         {
@@ -162,7 +165,9 @@ impl PartialIndex {
         marks |= uuid_marks | link_marks;
         let version = envelope.client_version();
         let version = version.and_then(|version| ClientVersion::parse(version.raw()));
+        // The last version that a line names: where versions of the client differ, that one resumes the session.
         self.side.client_version = version.or(self.side.client_version);
+        // All tool ends are in one list, each record has its start there: a list for each record would be an allocation.
         let tools = self.tools.len() as u32;
         self.tools.extend(
             envelope
@@ -245,6 +250,7 @@ impl PartialIndex {
         let odd = &mut self.side.odd_ids;
         let named = named.filter(|named| !named.is_empty());
         let mut named = named.map(|named| intern(&named, odd));
+        // The first one fits into the link of the record, which has no parent; a side table has the others.
         let Some(first) = named.next() else {
             return (0, EntryMarks::empty());
         };
@@ -316,7 +322,8 @@ impl PartialIndex {
 /// Returns the first line without its byte order mark, if it can be read that way. A second mark is
 /// not removed (FILE-4).
 fn without_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
-    let bytes = line.bytes.strip_prefix(MARK)?;
+    let bytes = line.bytes.strip_prefix(BYTE_ORDER_MARK)?;
+    // A mark is one only at the start of the file (FILE-4).
     if line.offset > 0 {
         return None;
     }
@@ -325,21 +332,21 @@ fn without_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
         Err(error) => error.kind == ScanErrorKind::Utf8,
     };
     is_read.then_some(Line {
-        offset: MARK.len() as u64,
+        offset: BYTE_ORDER_MARK.len() as u64,
         bytes,
         ..line
     })
 }
 
 /// U+FEFF in UTF-8.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Returns the finding code for a line that does not scan.
 fn code_of(error: ScanError, line: Line<'_>) -> Code {
     let first = line.bytes.first();
     match error.kind {
         _ if first == Some(&0) => Code::Nul,
-        _ if line.offset == 0 && line.bytes.starts_with(MARK) => Code::Bom,
+        _ if line.offset == 0 && line.bytes.starts_with(BYTE_ORDER_MARK) => Code::Bom,
         ScanErrorKind::NotObject => Code::NotObject,
         ScanErrorKind::Control => Code::Control,
         ScanErrorKind::Depth => Code::Depth,
@@ -357,6 +364,7 @@ fn automatic(envelope: &Envelope<'_>, line: &[u8]) -> Flags {
         return Flags::empty();
     }
     let author = || {
+        // A search is cheaper than a parse, and many lines name no author.
         let has = |name: &[u8]| memmem::find(line, name).is_some();
         let is_named = has(b"\"origin\"") || has(b"\"rowSource\"") || has(b"\"promptSource\"");
         let line = str::from_utf8(line).ok().filter(|_| is_named);
@@ -442,6 +450,7 @@ fn pack(
     let Some(text) = text else {
         return (0, EntryMarks::empty());
     };
+    // Without decoding: a canonical uuid has no escapes, and nearly all ids are canonical.
     if let Some(uuid) = Uuid::parse(text.raw()) {
         return (uuid.0, there);
     }
@@ -477,6 +486,7 @@ fn number(text: Option<Text<'_>>, names: &mut Interner) -> u16 {
 /// Appends the index of the lines that follow those of `index`, except for
 /// [`Index::uuids`](Index).
 pub(crate) fn append(index: &mut Index, part: PartialIndex) {
+    // The first part, or the only one, has the right numbers already.
     if index.lines == 0 {
         return put(index, part);
     }
@@ -502,6 +512,7 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
         .extend(part.records.into_iter().map(|mut record| {
             record.line = u32::try_from(first_line + u64::from(record.line)).unwrap_or(u32::MAX);
             record.tools += first_tool as u32;
+            // Each thread numbered names by its own lines: in the index they are numbered in file order.
             record.session = narrow(record.session, &sessions);
             record.agent = narrow(record.agent, &agents);
             if record.marks.contains(EntryMarks::ODD_UUID) {
@@ -545,6 +556,7 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
             finding.line = finding.line.map(|line| line + first_line);
             finding
         }));
+    // Last: the numbers of all lines above start from the count before.
     index.lines += part.lines;
     index.blank_lines += part.blank_lines;
 }

@@ -4,7 +4,7 @@ use transcript_format::author::Author;
 use transcript_format::content::{Block, Content, Message};
 use transcript_format::object::Object;
 
-use crate::said::{Said, question};
+use crate::message_text::{MessageText, question};
 
 /// The maximum length of a shown prompt, in UTF-16 units, as clients count.
 const MAX_UNITS: usize = 200;
@@ -30,7 +30,7 @@ impl Prompt {
     #[must_use]
     pub fn of(line: &Object<'_>) -> Self {
         let mut other = Self::Nothing;
-        let text = Self::find(line, |said| match (Self::of_said(&said), &other) {
+        let text = Self::find(line, |text| match (Self::of_text(&text), &other) {
             (prompt @ Self::Text(_), _) => Some(prompt),
             (prompt, Self::Nothing) => {
                 other = prompt;
@@ -45,13 +45,16 @@ impl Prompt {
     }
 
     /// Passes the texts of a user line to `take`, classified, until it returns something.
-    pub fn find<T>(line: &Object<'_>, mut take: impl FnMut(Said<'_>) -> Option<T>) -> Option<T> {
+    pub fn find<T>(
+        line: &Object<'_>,
+        mut take: impl FnMut(MessageText<'_>) -> Option<T>,
+    ) -> Option<T> {
         let author = Author::of(line);
         let message = line.read::<Message<'_>>("message")?;
         match message.content()? {
-            Content::Text(text) => take(Said::by(author, &text)),
+            Content::Text(text) => take(MessageText::by(author, &text)),
             Content::Blocks(blocks) => blocks.iter().find_map(|block| match block {
-                Block::Text(block) => take(Said::by(author, &block.text()?)),
+                Block::Text(block) => take(MessageText::by(author, &block.text()?)),
                 _ => None,
             }),
             Content::One(_) => None,
@@ -60,8 +63,8 @@ impl Prompt {
 
     /// Returns the first text that a person wrote as a whole.
     pub(crate) fn whole(line: &Object<'_>) -> Option<String> {
-        Self::find(line, |said| match said {
-            Said::Prompt(text) => Some(question(text).into_owned()),
+        Self::find(line, |text| match text {
+            MessageText::Prompt(text) => Some(question(text).into_owned()),
             _ => None,
         })
     }
@@ -82,13 +85,13 @@ impl Prompt {
         )
     }
 
-    fn of_said(said: &Said<'_>) -> Self {
-        match said {
-            Said::Prompt(text) => Self::Text(shorten(&question(text))),
-            Said::Shell(command) => Self::Text(format!("! {}", shorten(command))),
-            Said::Command { name, .. } => Self::Command(name.clone().into_owned()),
-            Said::Interrupt => Self::Interrupt,
-            Said::Client(_) | Said::Nothing => Self::Nothing,
+    fn of_text(text: &MessageText<'_>) -> Self {
+        match text {
+            MessageText::Prompt(text) => Self::Text(shorten(&question(text))),
+            MessageText::Shell(command) => Self::Text(format!("! {}", shorten(command))),
+            MessageText::Command { name, .. } => Self::Command(name.clone().into_owned()),
+            MessageText::Interrupt => Self::Interrupt,
+            MessageText::Client(_) | MessageText::Nothing => Self::Nothing,
         }
     }
 }
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_put_on_one_line_and_cut_at_200_units_without_splitting_a_character() {
-        let text = Prompt::of_said(&Said::Prompt(&format!(" a\nb {}", "🦉".repeat(120))));
+        let text = Prompt::of_text(&MessageText::Prompt(&format!(" a\nb {}", "🦉".repeat(120))));
         let expected = format!("a b {}…", "🦉".repeat(98));
         assert_eq!(text, Prompt::Text(expected));
         assert_eq!(shorten(&"x".repeat(200)), "x".repeat(200));

@@ -1,9 +1,9 @@
-//! How a session ended.
+//! The state in which a session ended.
 
 use transcript_format::named;
 
 named! {
-    /// How a session ended, judged by the last lines of its file. Only file order counts: a rewind that
+    /// The state in which a session ended, by the last lines of its file. Only file order counts: a rewind that
     /// nothing followed is not detected. Entries that the client added (`isMeta`), commands of the
     /// client and their output are ignored.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -245,7 +245,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Reads the bytes of `range` in blocks of at most `most` bytes, and calls `each` with the offset of each block.
+    /// Reads the bytes of `range` in blocks of at most `max_len` bytes, and calls `each` with the offset of each block.
     /// Returns where reading ended: earlier if the file is shorter.
     ///
     /// # Errors
@@ -253,10 +253,10 @@ impl Source {
     pub fn each_block<E: From<Error>>(
         &self,
         range: Range<u64>,
-        most: usize,
+        max_len: usize,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let fits = |left: u64| usize::try_from(left).map_or(most, |left| left.min(most));
+        let fits = |left: u64| usize::try_from(left).map_or(max_len, |left| left.min(max_len));
         let mut block = vec![0; fits(range.end.saturating_sub(range.start))];
         let mut at = range.start;
         while at < range.end {
@@ -300,9 +300,9 @@ fn dense(head: &[u8]) -> Vec<u8> {
 
 /// Returns the name of the format if the head is that of a session of another agent.
 fn other_agent(head: &[u8]) -> Option<&'static str> {
-    let is_claudes = |head: &[u8]| memchr::memmem::find(head, b"\"parentUuid\":").is_some();
+    let looks_like_claude = |head: &[u8]| memchr::memmem::find(head, b"\"parentUuid\":").is_some();
     // The first test of these is the fast path for transcripts.
-    if !head.trim_ascii_start().starts_with(b"{") || is_claudes(head) {
+    if !head.trim_ascii_start().starts_with(b"{") || looks_like_claude(head) {
         return None;
     }
     let dense = dense(head);
@@ -315,7 +315,7 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         "compacted",
     ];
     let is_rollout = |kind: &str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
-    if is_claudes(&dense) {
+    if looks_like_claude(&dense) {
         None
     } else if ROLLOUT.iter().any(|kind| is_rollout(kind)) {
         Some("a Codex rollout, which transcript does not read yet")

@@ -9,12 +9,12 @@ use transcript_storage::{FileKind, Metadata, ReadDisk, SessionLayout};
 use crate::error::{Error, ErrorKind};
 
 /// The depth that is left at the folder of a session: the limit counts from there again.
-const OF_SESSION: usize = SessionLayout::MAX_DEPTH + 1;
+const MAX_SESSION_DEPTH: usize = SessionLayout::MAX_DEPTH + 1;
 
 /// A file or folder that a walk meets.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Walked<'w> {
+pub enum WalkedFile<'w> {
     /// A regular file, or a link to one.
     File {
         /// The file.
@@ -50,7 +50,7 @@ impl Links {
     }
 
     /// Returns whether a file that a link leads to counts. Asked when all folders are entered that are no links.
-    pub(crate) fn take(&mut self, layout: SessionLayout, real: PathBuf) -> bool {
+    pub(crate) fn add_linked_file(&mut self, layout: SessionLayout, real: PathBuf) -> bool {
         let is_found = layout.has_ending(&real)
             && real
                 .parent()
@@ -65,11 +65,11 @@ impl Links {
 /// entered. What is in one folder is sorted by name; links come last.
 ///
 /// # Errors
-/// When `top` cannot be read; later ones are [problems](Walked::Problem).
+/// When `top` cannot be read; later ones are [problems](WalkedFile::Problem).
 pub fn walk_store(
     disk: &dyn ReadDisk,
     top: &Path,
-    visit: &mut dyn FnMut(Walked<'_>) -> bool,
+    visit: &mut dyn FnMut(WalkedFile<'_>) -> bool,
 ) -> Result<(), Error> {
     let mut walk = Walk {
         disk,
@@ -91,7 +91,7 @@ struct Walk<'w> {
     links: Links,
     /// Links, each with the depth that is left below it.
     waiting: VecDeque<(PathBuf, usize)>,
-    visit: &'w mut dyn FnMut(Walked<'_>) -> bool,
+    visit: &'w mut dyn FnMut(WalkedFile<'_>) -> bool,
 }
 
 impl Walk<'_> {
@@ -114,7 +114,7 @@ impl Walk<'_> {
             match entry.kind {
                 FileKind::File => {
                     let (path, metadata) = (&*path, entry.metadata);
-                    _ = (self.visit)(Walked::File { path, metadata });
+                    _ = (self.visit)(WalkedFile::File { path, metadata });
                 }
                 FileKind::Folder => {
                     let session = self.disk.layout().session_of(Path::new(&entry.name));
@@ -122,7 +122,7 @@ impl Walk<'_> {
                     let has_session = names.contains(session.as_os_str());
                     let starts_session = has_session || is_named_by_id(&path);
                     let depth = if starts_session && !is_of_session {
-                        OF_SESSION
+                        MAX_SESSION_DEPTH
                     } else {
                         depth
                     };
@@ -147,7 +147,7 @@ impl Walk<'_> {
         has_session: bool,
         is_of_session: bool,
     ) {
-        let is_wanted = (self.visit)(Walked::Folder { path, has_session });
+        let is_wanted = (self.visit)(WalkedFile::Folder { path, has_session });
         if is_wanted
             && depth > 0
             && self.links.enter(real.to_owned())
@@ -164,13 +164,17 @@ impl Walk<'_> {
             Ok((FileKind::Folder, real)) if !self.links.folders.contains(&real) => {
                 let has_session = self.disk.exists(&self.disk.layout().session_of(path));
                 let is_of_session = has_session || is_named_by_id(path);
-                let depth = if is_of_session { OF_SESSION } else { depth };
+                let depth = if is_of_session {
+                    MAX_SESSION_DEPTH
+                } else {
+                    depth
+                };
                 self.enter(path, &real, depth, has_session, is_of_session);
             }
             Ok((FileKind::File, real)) => {
-                if self.links.take(self.disk.layout(), real) {
+                if self.links.add_linked_file(self.disk.layout(), real) {
                     let metadata = None;
-                    _ = (self.visit)(Walked::File { path, metadata });
+                    _ = (self.visit)(WalkedFile::File { path, metadata });
                 }
             }
             Ok((FileKind::Other, _)) if self.disk.layout().has_ending(path) => {
@@ -182,7 +186,7 @@ impl Walk<'_> {
     }
 
     fn problem(&mut self, error: Error) {
-        _ = (self.visit)(Walked::Problem(error));
+        _ = (self.visit)(WalkedFile::Problem(error));
     }
 }
 

@@ -17,8 +17,8 @@ use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
 use transcript_format::title::TitleSource;
 
+use crate::message_text::question;
 use crate::prompt::{Prompt, shorten};
-use crate::said::question;
 use crate::session_state::SessionState;
 
 /// The summary of the first lines.
@@ -54,6 +54,7 @@ impl HeadScan {
         {
             head.add(scanner, framed);
         }
+        // At the end of a window the last line is torn by the window, not by the writer: it is read with the next one.
         if !head.is_complete()
             && ends
             && let Some(framed) = framer.finish()
@@ -105,11 +106,12 @@ impl HeadScan {
         }
     }
 
-    fn add_entry(&mut self, object: &Found<'_>) {
+    fn add_entry(&mut self, object: &ScannedEntry<'_>) {
         let entry = &object.entry;
         if self.created.is_none() {
             self.created = entry.timestamp().map(|time| time.decode().into_owned());
         }
+        // The search for the name is cheap, the parse of a long line is not; most lines have no field that is still needed.
         if self.cwd.is_none() && has(object.text, &CWD) {
             self.cwd = object.string("cwd").filter(|cwd| !cwd.is_empty());
         }
@@ -117,6 +119,7 @@ impl HeadScan {
             self.entrypoint = object.string("entrypoint");
         }
         let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
+        // A file can start with a subagent although it is a conversation: which of both it is shows only later.
         let start = if is_sidechain {
             &mut self.sidechain
         } else {
@@ -231,6 +234,7 @@ impl SettingsScan {
     /// Reads the complete lines of `bytes`; the last line may be cut.
     pub(crate) fn read(scanner: &mut Scanner, bytes: &[u8]) -> Self {
         let mut settings = Self::default();
+        // The window of the caller may end within a line.
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         backward(&bytes[..whole], 0, |line| {
             settings.add_line(scanner, line.bytes);
@@ -245,12 +249,14 @@ impl SettingsScan {
         let mut settings = Self::default();
         let mut end = bytes.len();
         while settings.text(EntryKind::CustomTitle).is_none() {
-            let at = memmem::rfind(&bytes[..end], TITLE)?;
+            let at = memmem::rfind(&bytes[..end], CUSTOM_TITLE_TYPE)?;
             let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+            // Without a line feed the line is still being written.
             let line_end = memchr::memchr(b'\n', &bytes[at..]).map(|newline| at + newline);
             if let Some(line_end) = line_end {
                 settings.add_line(scanner, &bytes[start..line_end]);
             }
+            // Each line is read once, however often it has the name.
             end = start;
         }
         settings.take(EntryKind::CustomTitle)
@@ -309,12 +315,13 @@ impl SettingsScan {
         self.branch.is_none() && has(line, &BRANCH) || ends_in_setting(line)
     }
 
-    fn add(&mut self, object: &Found<'_>) {
+    fn add(&mut self, object: &ScannedEntry<'_>) {
         if self.branch.is_none() && has(object.text, &BRANCH) {
             self.branch = object.string("gitBranch").filter(|name| !name.is_empty());
         }
         let kind = object.entry.kind();
         if kind.row().title == Some(TitleSource::Summary) {
+            // All of them: most are of other conversations, and the caller looks for the leaf of each in the file.
             let summary = object.text().zip(object.string("leafUuid"));
             return self.summaries.extend(summary);
         }
@@ -323,6 +330,7 @@ impl SettingsScan {
                 let worktree = line.object("worktreeSession")?;
                 Some(worktree.str("originalCwd")?.into_owned())
             };
+            // A line without a worktree counts, too: the session has left it, and earlier lines say nothing any more.
             let folder = || object.parsed().and_then(original);
             self.before_worktree.get_or_insert_with(folder);
             return;
@@ -349,7 +357,7 @@ pub(crate) struct TailScan {
     pub(crate) is_copied: bool,
     /// The model of the last answer.
     pub(crate) model: Option<String>,
-    /// How many entries the conversation had at the end of its last turn.
+    /// The number of entries that the conversation had at the end of its last turn.
     pub(crate) messages: Option<u64>,
     /// Whether the line with that number was seen.
     has_turn_end: bool,
@@ -358,7 +366,7 @@ pub(crate) struct TailScan {
 
 /// The offsets from which on lines are searched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct ScanRange {
     /// Lines that start here or later are within the range that clients scan.
     pub(crate) near: u64,
     /// Lines that start here or later may hold settings.
@@ -373,7 +381,7 @@ impl TailScan {
         scanner: &mut Scanner,
         bytes: &[u8],
         start: u64,
-        reach: Reach,
+        reach: ScanRange,
         is_sidechain: bool,
     ) {
         backward(bytes, start, |line| {
@@ -402,7 +410,7 @@ impl TailScan {
         self.end.state()
     }
 
-    /// Returns whether no `last-prompt` line says what the person asked last: there is none, or only
+    /// Returns whether no `last-prompt` line has the last question of the person: there is none, or only
     /// references can be told from it.
     fn asks_nothing(&self) -> bool {
         let prompt = self.settings.text(EntryKind::LastPrompt);
@@ -421,13 +429,20 @@ impl TailScan {
     }
 
     /// Adds a line. Returns whether to continue with the previous one.
-    fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
+    fn add(
+        &mut self,
+        scanner: &mut Scanner,
+        line: &Line<'_>,
+        reach: ScanRange,
+        side: bool,
+    ) -> bool {
         let is_near = line.offset >= reach.near;
         let has_settings = is_near || !self.has_near_title() && line.offset >= reach.far;
         if self.is_complete() && !has_settings {
             return false;
         }
         let wants_prompt = is_near && self.prompt.is_none() && self.asks_nothing();
+        // Below, nearly all lines of a large file are skipped by such searches: a scan of each would take most of the time.
         let may_be_prompt = || has(line.bytes, &USER) && !has(line.bytes, &RESULT);
         if self.is_complete()
             && starts_other_entry(line.bytes)
@@ -455,10 +470,12 @@ impl TailScan {
             self.end.add(object, side);
             if self.modified.is_none() && is_message(entry, side) {
                 self.modified = entry.timestamp().map(|time| time.decode().into_owned());
+                // A fork copies the times of its messages; lists then sort by the time of the file.
                 self.is_copied = has(object.text, &FORKED);
             }
             let is_turn_end = entry.kind() == EntryKind::System
                 && entry.sub_code() == SystemKind::TurnDuration as u8;
+            // Lines come from the last one on: the first one here is that of the last turn.
             if is_turn_end && !self.has_turn_end {
                 self.has_turn_end = true;
                 self.messages = object.parsed().and_then(|line| line.u64("messageCount"));
@@ -478,7 +495,7 @@ impl TailScan {
 /// The state of the last turn: the last answer and the entries after it, scanned backward.
 #[derive(Debug, Default)]
 struct LastTurn {
-    last: Option<Last>,
+    last: Option<LastEvent>,
     /// The `message.id` of the last answer, once a line of it has been seen.
     answer: Option<Option<Vec<u8>>>,
     /// The ids of calls with a result.
@@ -491,7 +508,7 @@ struct LastTurn {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Last {
+enum LastEvent {
     Answer { asks: bool },
     Unfinished,
     Interrupt,
@@ -507,15 +524,17 @@ impl LastTurn {
             return Some(SessionState::OpenCall);
         }
         Some(match self.last? {
-            Last::Answer { asks: true } | Last::Interrupt => SessionState::Waiting,
-            Last::Answer { asks: false } | Last::Compaction { by_itself: false } => {
+            LastEvent::Answer { asks: true } | LastEvent::Interrupt => SessionState::Waiting,
+            LastEvent::Answer { asks: false } | LastEvent::Compaction { by_itself: false } => {
                 SessionState::Finished
             }
-            Last::Unfinished | Last::Compaction { by_itself: true } => SessionState::Stalled,
+            LastEvent::Unfinished | LastEvent::Compaction { by_itself: true } => {
+                SessionState::Stalled
+            }
         })
     }
 
-    fn add(&mut self, object: &Found<'_>, is_sidechain: bool) {
+    fn add(&mut self, object: &ScannedEntry<'_>, is_sidechain: bool) {
         let entry = &object.entry;
         if self.is_done {
             return;
@@ -532,20 +551,21 @@ impl LastTurn {
         }
     }
 
-    fn add_boundary(&mut self, object: &Found<'_>) {
+    fn add_boundary(&mut self, object: &ScannedEntry<'_>) {
         self.is_done = true;
         if self.last.is_none() {
             let metadata = |line: &Object<'_>| {
                 let metadata = line.read::<CompactMetadata<'_>>("compactMetadata")?;
                 Some(metadata.trigger()? == "auto")
             };
+            // A person who compacts has finished; the client compacts in the middle of a turn, which then never continued.
             let by_itself = object.parsed().and_then(metadata);
             let by_itself = by_itself.unwrap_or(false);
-            self.last = Some(Last::Compaction { by_itself });
+            self.last = Some(LastEvent::Compaction { by_itself });
         }
     }
 
-    fn add_user(&mut self, object: &Found<'_>) {
+    fn add_user(&mut self, object: &ScannedEntry<'_>) {
         let entry = &object.entry;
         let results = entry.tools().filter(|tool| tool.role == ToolRole::Result);
         let before = self.answered.len();
@@ -553,24 +573,26 @@ impl LastTurn {
             .extend(results.map(|tool| tool.id.bytes().into_owned()));
         // Results do not end the scan: whether calls are open depends on the answer before them.
         if self.answered.len() > before || entry.flags().contains(Flags::HAS_TOOL_RESULT) {
-            self.last.get_or_insert(Last::Unfinished);
+            self.last.get_or_insert(LastEvent::Unfinished);
             return;
         }
+        // The boundary is before its summary in the file, and so comes later here: it decides.
         if entry.flags().contains(Flags::COMPACT_SUMMARY) {
             return;
         }
         let last = match object.prompt() {
-            Some(Prompt::Interrupt) => Last::Interrupt,
-            Some(Prompt::Text(_) | Prompt::Media) => Last::Unfinished,
+            Some(Prompt::Interrupt) => LastEvent::Interrupt,
+            Some(Prompt::Text(_) | Prompt::Media) => LastEvent::Unfinished,
             _ => return,
         };
         self.is_done = true;
         self.last.get_or_insert(last);
     }
 
-    fn add_answer(&mut self, object: &Found<'_>) {
+    fn add_answer(&mut self, object: &ScannedEntry<'_>) {
         let entry = &object.entry;
         let id = entry.message_id().map(|id| id.bytes().into_owned());
+        // Lines of one answer have its id in common. Without an id, each line is an answer of its own.
         if self
             .answer
             .as_ref()
@@ -580,7 +602,7 @@ impl LastTurn {
             return;
         }
         if entry.flags().contains(Flags::API_ERROR) {
-            self.last.get_or_insert(Last::Unfinished);
+            self.last.get_or_insert(LastEvent::Unfinished);
             self.is_done = true;
             return;
         }
@@ -589,6 +611,7 @@ impl LastTurn {
             .map(|call| call.id.bytes().into_owned())
             .filter(|call| !self.answered.contains(call))
             .collect();
+        // The text decides only at the end of the turn; a call without a result decides anywhere in the last answer.
         let needs_text = self.last.is_none() && entry.flags().contains(Flags::HAS_TEXT);
         let blocks = if !open.is_empty() || needs_text {
             Blocks::of(object)
@@ -609,9 +632,9 @@ impl LastTurn {
         self.last
             .get_or_insert(if entry.flags().intersects(has_answer) {
                 let asks = blocks.last_text.as_deref().is_some_and(is_question);
-                Last::Answer { asks }
+                LastEvent::Answer { asks }
             } else {
-                Last::Unfinished
+                LastEvent::Unfinished
             });
     }
 }
@@ -624,7 +647,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(object: &Found<'_>) -> Self {
+    fn of(object: &ScannedEntry<'_>) -> Self {
         let mut blocks = Self::default();
         let content = |line: &Object<'_>| {
             match line.read::<Message<'_>>("message")?.content()? {
@@ -658,6 +681,7 @@ fn is_asking(tool: &str) -> bool {
 }
 
 fn is_question(text: &str) -> bool {
+    // Markdown and closing quotes may follow the question mark.
     let text = text.trim_end_matches(|c: char| c.is_whitespace() || "*_`)\"'”’»".contains(c));
     text.ends_with(['?', '？', '؟'])
 }
@@ -689,6 +713,7 @@ fn starts_other_entry(line: &[u8]) -> bool {
 /// Returns whether a metadata object is glued to the end of a torn line. Such objects contain no
 /// other object, so the last brace opens it, unless a title contains a brace.
 fn ends_in_setting(line: &[u8]) -> bool {
+    // One search backward, as this is asked of nearly every line.
     let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
     let name = last.strip_prefix(b"{\"type\":\"");
     name.map(kind_of)
@@ -702,20 +727,20 @@ fn kind_of(text: &[u8]) -> EntryKind {
 }
 
 /// A name, prepared for many searches.
-type Name = LazyLock<memmem::Finder<'static>>;
+type KeyFinder = LazyLock<memmem::Finder<'static>>;
 
 /// The type of a line with the title of a person.
-const TITLE: &[u8] = b"\"custom-title\"";
+const CUSTOM_TITLE_TYPE: &[u8] = b"\"custom-title\"";
 
-static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
-static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));
-static ENTRYPOINT: Name = LazyLock::new(|| memmem::Finder::new(br#""entrypoint""#));
-static FORKED: Name = LazyLock::new(|| memmem::Finder::new(br#""forkedFrom":{"#));
-static DURATION: Name = LazyLock::new(|| memmem::Finder::new(br#""turn_duration""#));
-static MODEL: Name = LazyLock::new(|| memmem::Finder::new(br#""model":""#));
-static CONTENT: Name = LazyLock::new(|| memmem::Finder::new(br#""content""#));
-static RESULT: Name = LazyLock::new(|| memmem::Finder::new(br#""tool_result""#));
-static USER: Name = LazyLock::new(|| memmem::Finder::new(br#""user""#));
+static BRANCH: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
+static CWD: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));
+static ENTRYPOINT: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""entrypoint""#));
+static FORKED: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""forkedFrom":{"#));
+static DURATION: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""turn_duration""#));
+static MODEL: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""model":""#));
+static CONTENT: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""content""#));
+static RESULT: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""tool_result""#));
+static USER: KeyFinder = LazyLock::new(|| memmem::Finder::new(br#""user""#));
 
 /// Returns whether a line may be the end of a turn; such lines are short.
 fn may_be_duration(line: &[u8]) -> bool {
@@ -736,18 +761,18 @@ pub(crate) fn entries(scanner: &mut Scanner, bytes: &[u8], is_sidechain: bool) -
 }
 
 /// Returns whether the line may have this name; a cheap test before a costly one.
-fn has(line: &[u8], name: &Name) -> bool {
+fn has(line: &[u8], name: &KeyFinder) -> bool {
     name.find(line).is_some()
 }
 
 /// An entry of a line, whose text is parsed when a field is read.
-struct Found<'l> {
+struct ScannedEntry<'l> {
     entry: Envelope<'l>,
     text: &'l [u8],
     object: OnceCell<Option<Object<'l>>>,
 }
 
-impl<'l> Found<'l> {
+impl<'l> ScannedEntry<'l> {
     fn scan(scanner: &'l mut Scanner, text: &'l [u8]) -> Option<Self> {
         Some(Self {
             entry: scanner.scan(text).ok()?,
@@ -784,6 +809,7 @@ impl<'l> Found<'l> {
         };
         let parsed = || Some(self.parsed()?.object("message")?.str("model")?.into_owned());
         let model = plain().or_else(parsed)?;
+        // `<synthetic>`: an answer that the client made, as after an error.
         Some(model).filter(|model| !model.is_empty() && !model.starts_with('<'))
     }
 
@@ -814,18 +840,19 @@ fn for_each_object(
     scanner: &mut Scanner,
     line: &[u8],
     from_the_end: bool,
-    mut see: impl FnMut(&Found<'_>),
+    mut see: impl FnMut(&ScannedEntry<'_>),
 ) {
-    if let Some(object) = Found::scan(scanner, line) {
+    if let Some(object) = ScannedEntry::scan(scanner, line) {
         return see(&object);
     }
+    // A crash glues the next line to a torn one. The caller that goes backward needs the last object first.
     let mut found = objects(line);
     if from_the_end {
         found.reverse();
     }
     for place in found {
         let text = repaired_text(&line[place]);
-        if let Some(object) = Found::scan(scanner, text.as_bytes()) {
+        if let Some(object) = ScannedEntry::scan(scanner, text.as_bytes()) {
             see(&object);
         }
     }

@@ -1,6 +1,6 @@
 //! Whether the end of a file is enough for its conversation.
 //!
-//! `docs/tail-first.md` has the proof, condition by condition: the names of [`Unclosed`] are those
+//! `docs/tail-first.md` has the proof, condition by condition: the names of [`TailDependency`] are those
 //! in its table.
 
 use std::collections::HashSet;
@@ -17,10 +17,10 @@ use crate::tree::decision::{Decision, LeafReason};
 use crate::tree::{Parent, Policy, Tree, has_usable_body};
 
 named! {
-    /// Why a file has to be read from its start.
+    /// The reason why a file has to be read from its start.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
-    pub enum Unclosed {
+    pub enum TailDependency {
         /// The file is small, or there is no compaction near its end.
         NoCompaction = "no-compaction": "no compaction is near the end of the file, or the file is small",
         /// The last boundary was salvaged, belongs to a subagent or names a parent.
@@ -62,15 +62,15 @@ named! {
 /// the conversation depends on nothing before them: then path, leaf and request are those of the
 /// whole file, under either policy.
 ///
-/// What this assumes of the lines that were not read: they were written before the boundary, and
-/// know nothing of what follows (`docs/tail-first.md`).
+/// This assumes that the lines that were not read were written before the boundary, and refer to no
+/// line after them (`docs/tail-first.md`).
 ///
 /// # Errors
 /// The first condition that does not hold.
-pub fn close(end: FileEnd) -> Result<Index, Unclosed> {
+pub fn self_contained_index(end: FileEnd) -> Result<Index, TailDependency> {
     let boundary = end.boundary();
     let kept = {
-        let lines = Lines {
+        let lines = TailLines {
             index: end.index(),
             boundary,
         };
@@ -91,17 +91,17 @@ pub fn close(end: FileEnd) -> Result<Index, Unclosed> {
     if of_client.all(|entry| shown.contains(&entry.entry_no())) {
         Ok(index)
     } else {
-        Err(Unclosed::Client)
+        Err(TailDependency::Client)
     }
 }
 
 /// Returns whether the lines from a prompt on depend on nothing above it: each follows another one,
-/// none is that of a subagent or a compaction. What this assumes of the lines above is what [`close`]
+/// none is that of a subagent or a compaction. What this assumes of the lines above is what [`self_contained_index`]
 /// does.
 #[must_use]
 pub fn is_turn_closed(index: &Index, session: &str) -> bool {
     let boundary = EntryNo::default();
-    let lines = Lines { index, boundary };
+    let lines = TailLines { index, boundary };
     let check = || {
         lines.check_links()?;
         lines.check_lines(&HashSet::new(), Some(session))
@@ -126,13 +126,13 @@ pub fn is_turn_closed(index: &Index, session: &str) -> bool {
 }
 
 /// The lines that were read, some of them before the boundary.
-struct Lines<'i> {
+struct TailLines<'i> {
     index: &'i Index,
     /// The first line if there is none.
     boundary: EntryNo,
 }
 
-impl<'i> Lines<'i> {
+impl<'i> TailLines<'i> {
     /// Returns the entry with this uuid. None is repeated.
     fn find(&self, id: Id) -> Option<EntryRef<'i>> {
         let number = self.index.with_uuid(id).next()?;
@@ -150,7 +150,7 @@ impl<'i> Lines<'i> {
     }
 
     /// Checks that a boundary is a root, and that links lead up the file, each to one line.
-    fn check_links(&self) -> Result<(), Unclosed> {
+    fn check_links(&self) -> Result<(), TailDependency> {
         let boundary = self.index.entry(self.boundary);
         let unusual = Flags::SIDECHAIN | Flags::PARENT_ODD;
         let unread = EntryMarks::SALVAGED | EntryMarks::GLUED | EntryMarks::LOSSY;
@@ -158,31 +158,34 @@ impl<'i> Lines<'i> {
             || boundary.flags().intersects(unusual)
             || boundary.marks().intersects(unread);
         if boundary.is_boundary() && is_odd {
-            return Err(Unclosed::Boundary);
+            return Err(TailDependency::Boundary);
         }
         if self.index.has_repeated_uuids() {
-            return Err(Unclosed::Repeated);
+            return Err(TailDependency::Repeated);
         }
         if self.index.tombstones().next().is_some() {
-            return Err(Unclosed::Tombstone);
+            return Err(TailDependency::Tombstone);
         }
         let is_below = |line: &EntryRef<'_>| {
             let parent = line.parent().and_then(|id| self.find(id));
             parent.is_some_and(|parent| parent.number() >= line.number())
         };
         if self.index.entries().any(|line| is_below(&line)) {
-            return Err(Unclosed::ForwardParent);
+            return Err(TailDependency::ForwardParent);
         }
         Ok(())
     }
 
     /// Returns the preserved entries before the boundary, with the progress lines between them.
-    fn kept(&self) -> Result<HashSet<EntryNo>, Unclosed> {
+    fn kept(&self) -> Result<HashSet<EntryNo>, TailDependency> {
         let mut kept = HashSet::new();
         let Some(boundary) = self.index.boundary(self.boundary) else {
-            return Err(Unclosed::Boundary);
+            return Err(TailDependency::Boundary);
         };
-        let find = |id: Option<Id>| id.and_then(|id| self.find(id)).ok_or(Unclosed::Preserved);
+        let find = |id: Option<Id>| {
+            id.and_then(|id| self.find(id))
+                .ok_or(TailDependency::Preserved)
+        };
         match &boundary.preserved {
             Preserved::List { uuids, .. } if !uuids.is_empty() => {
                 for id in uuids {
@@ -201,7 +204,7 @@ impl<'i> Lines<'i> {
         }
         let anchor = find(boundary.anchor())?;
         if anchor.number() <= self.boundary {
-            return Err(Unclosed::Preserved);
+            return Err(TailDependency::Preserved);
         }
         kept.retain(|number| *number < self.boundary);
         for number in &kept {
@@ -212,13 +215,17 @@ impl<'i> Lines<'i> {
 
     /// Checks that nothing can have happened to the link above a preserved entry, although what it
     /// leads to is omitted.
-    fn check_kept(&self, entry: &EntryRef<'i>, kept: &HashSet<EntryNo>) -> Result<(), Unclosed> {
+    fn check_kept(
+        &self,
+        entry: &EntryRef<'i>,
+        kept: &HashSet<EntryNo>,
+    ) -> Result<(), TailDependency> {
         if entry.is_salvaged() || entry.is_boundary() || !has_usable_body(entry) {
-            return Err(Unclosed::Preserved);
+            return Err(TailDependency::Preserved);
         }
         let mut at = *entry;
         while let Some(id) = at.parent() {
-            at = self.find(id).ok_or(Unclosed::Preserved)?;
+            at = self.find(id).ok_or(TailDependency::Preserved)?;
             if at.kind() != EntryKind::Progress {
                 break;
             }
@@ -232,24 +239,28 @@ impl<'i> Lines<'i> {
         if is_whole && !is_loose && !(is_root && entry.flags().intersects(lost_key)) {
             Ok(())
         } else {
-            Err(Unclosed::Preserved)
+            Err(TailDependency::Preserved)
         }
     }
 
     /// Checks the lines one by one.
-    fn check_lines(&self, kept: &HashSet<EntryNo>, session: Option<&str>) -> Result<(), Unclosed> {
+    fn check_lines(
+        &self,
+        kept: &HashSet<EntryNo>,
+        session: Option<&str>,
+    ) -> Result<(), TailDependency> {
         let is_kept = |line: &EntryRef<'_>| kept.contains(&line.number());
         let lines = || self.before().filter(is_kept).chain(self.after());
         let entries = || lines().filter(|line| line.kind().is_chain());
         if entries().any(|entry| entry.uuid().is_none()) {
-            return Err(Unclosed::NoUuid);
+            return Err(TailDependency::NoUuid);
         }
         let is_foreign = |entry: EntryRef<'_>| {
             let named = entry.session();
             named.is_some() && named != session
         };
         if session.is_none() || entries().any(is_foreign) {
-            return Err(Unclosed::Session);
+            return Err(TailDependency::Session);
         }
         let tools = |role: ToolRole| {
             let tools = entries().flat_map(|entry| entry.tools());
@@ -257,7 +268,7 @@ impl<'i> Lines<'i> {
         };
         let calls: HashSet<_> = tools(ToolRole::Use).map(|call| call.key()).collect();
         if tools(ToolRole::Result).any(|result| !calls.contains(&result.key())) {
-            return Err(Unclosed::Call);
+            return Err(TailDependency::Call);
         }
         // An earlier pin is cleared by the boundary.
         let names_leaf = |line: &EntryRef<'_>| {
@@ -271,13 +282,13 @@ impl<'i> Lines<'i> {
         if named.is_some_and(is_there) && !pin.is_salvaged() {
             Ok(())
         } else {
-            Err(Unclosed::Pin)
+            Err(TailDependency::Pin)
         }
     }
 
     /// Checks that lines before and after the boundary have nothing in common, where it preserves
     /// nothing and so removes nothing.
-    fn check_both_sides(&self) -> Result<(), Unclosed> {
+    fn check_both_sides(&self) -> Result<(), TailDependency> {
         let messages: HashSet<_> = self.before().filter_map(|line| line.message()).collect();
         let keys = |line: EntryRef<'i>| line.tools().iter().map(|end| end.key());
         let calls: HashSet<_> = self.before().flat_map(keys).collect();
@@ -287,12 +298,12 @@ impl<'i> Lines<'i> {
                 || keys(line).any(|call| calls.contains(&call))
         };
         if self.after().any(is_shared) {
-            return Err(Unclosed::Shared);
+            return Err(TailDependency::Shared);
         }
         let newest = self.before().filter_map(|line| line.millis()).max();
         let oldest = self.after().filter_map(|line| line.millis()).min();
         match (newest, oldest) {
-            (Some(newest), Some(oldest)) if newest >= oldest => Err(Unclosed::Time),
+            (Some(newest), Some(oldest)) if newest >= oldest => Err(TailDependency::Time),
             _ => Ok(()),
         }
     }
@@ -303,27 +314,27 @@ fn path_of(
     index: &Index,
     policy: Policy,
     kept: &HashSet<EntryNo>,
-) -> Result<ConversationPath, Unclosed> {
+) -> Result<ConversationPath, TailDependency> {
     let tree = Tree::new(index, policy);
     let boundary = EntryNo::new(kept.len());
     if tree.is_all_sidechain {
-        return Err(Unclosed::Sidechain);
+        return Err(TailDependency::Sidechain);
     }
     let is_lost = |node| tree.parent(node) == Parent::Lost;
     // Whether the lines of a file name parents only the whole file shows.
     if tree.recovery.has_lost_parents() || tree.nodes().any(is_lost) || tree.is_stream_form() {
-        return Err(Unclosed::Parent);
+        return Err(TailDependency::Parent);
     }
     let is_root = |node| {
         let number = tree.entry_no_of(node);
         number > boundary && tree.parent(node) == Parent::Root && !tree.is_sidechain(node)
     };
     if tree.nodes().any(is_root) {
-        return Err(Unclosed::Root);
+        return Err(TailDependency::Root);
     }
     let is_whole = |decision: &Decision| matches!(decision, Decision::Splice { boundary: spliced, .. } if *spliced == boundary);
     if !kept.is_empty() && !tree.decisions.iter().any(is_whole) {
-        return Err(Unclosed::Preserved);
+        return Err(TailDependency::Preserved);
     }
     let mut messages = MessagesAbove::new(&tree);
     let tip = tree.last_tip_of(&mut messages);
@@ -331,11 +342,11 @@ fn path_of(
     let first = path.entries.first().map(PathEntry::entry_no);
     let is_last = tip.is_some_and(|(_, reason)| reason == LeafReason::LastTip);
     if !is_last || tree.goes_by_time(&mut messages) || first != Some(boundary) {
-        return Err(Unclosed::Leaf);
+        return Err(TailDependency::Leaf);
     }
     let is_of_client = |one: &Decision| matches!(one, Decision::Client { .. });
     if path.decisions.iter().any(is_of_client) {
-        Err(Unclosed::Client)
+        Err(TailDependency::Client)
     } else {
         Ok(path)
     }

@@ -4,9 +4,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::known_keys::KeyPlace;
 use transcript_format::scan::{Envelope, Text};
 
-/// The most keys that are counted; further ones are ignored.
+/// The maximum number of keys that are counted; further ones are ignored.
 const MAX_KEYS: usize = 64;
-/// The longest name or version that is kept. Longer ones could be content.
+/// The maximum length of a name or version that is kept. Longer ones could be content.
 const MAX_NAME: usize = 40;
 
 /// A key that the format does not know, on the lines of one kind that one version of a client wrote.
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 40;
 pub struct UnknownKey {
     /// The kind of the lines.
     pub kind: EntryKind,
-    /// Where the key is.
+    /// The object that the key is in.
     pub place: KeyPlace,
     /// The key, or the type; `None` if it is not a plain name of up to 40 letters, digits, `_` and `-`, as
     /// it could be content.

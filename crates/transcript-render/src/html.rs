@@ -1038,7 +1038,7 @@ mod tests {
     use crate::options::CallPrice;
 
     use transcript_reader::{Index, Source};
-    use transcript_resume::items::{Cut, Displays, Origin};
+    use transcript_resume::items::{Cut, Displays, SubagentOrigin};
     use transcript_resume::{Policy, Tree};
 
     /// What tries to run, to fetch something or to leave its place.
@@ -1127,7 +1127,7 @@ mod tests {
             titled(Some(title.clone())),
             titled(Some(title)),
         ];
-        let origins = [Origin::default()];
+        let origins = [SubagentOrigin::default()];
         let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
         let nesting = Nesting::new(&displays, &origins);
         let first = index.entries().next().unwrap().number();

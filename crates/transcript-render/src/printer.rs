@@ -13,7 +13,7 @@ use std::io::Write;
 use transcript_format::block_text::block_text;
 use transcript_format::context_refs::Region;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_reader::{Bodies, EntryRef, Said, Source};
+use transcript_reader::{Bodies, EntryRef, MessageText, Source};
 use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
 
 use crate::Result;
@@ -282,9 +282,9 @@ impl<'o> TextPrinter<'o> {
             Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
-            _ => match Said::of(&content) {
-                Said::Client(text) => self.aside("client", &text),
-                Said::Prompt(_) => self.aside("client", &content),
+            _ => match MessageText::of(&content) {
+                MessageText::Client(text) => self.aside("client", &text),
+                MessageText::Prompt(_) => self.aside("client", &content),
                 said => {
                     let typed = said.typed();
                     self.aside("client", typed.as_deref().unwrap_or(&content))

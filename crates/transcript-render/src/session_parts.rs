@@ -1,7 +1,7 @@
 //! What documents show of a session: the conversation, its subagents, and the branches that leave it.
 
 use transcript_reader::{EntryNo, Index, Source};
-use transcript_resume::items::{Cut, Displays, Nesting, Origin, sidechains};
+use transcript_resume::items::{Cut, Displays, Nesting, SubagentOrigin, sidechains};
 use transcript_resume::{ConversationPath, Story, Tree};
 
 use crate::Result;
@@ -30,7 +30,7 @@ pub enum PartKind {
         from: Option<EntryNo>,
     },
     /// A subagent in the same file.
-    Sidechain(Origin),
+    Sidechain(SubagentOrigin),
 }
 
 impl SessionPart {
@@ -131,7 +131,7 @@ pub struct ShownSession<'s> {
     branches: Vec<Conversation<'s>>,
     /// For each branch, the entry after which it leaves.
     leaves_at: Vec<Option<EntryNo>>,
-    origins: Vec<Origin>,
+    origins: Vec<SubagentOrigin>,
 }
 
 impl<'s> ShownSession<'s> {
@@ -183,7 +183,7 @@ impl<'s> ShownSession<'s> {
     /// When a body cannot be read.
     pub fn add_agent(
         &mut self,
-        origin: Origin,
+        origin: SubagentOrigin,
         file: ShownFile<'s>,
         tree: &Tree<'_>,
         path: &ConversationPath,
@@ -218,7 +218,7 @@ fn numbered<'s>(shown: Conversation<'s>, chapters: Option<&'s [EntryNo]>) -> Con
     }
 }
 
-fn agent_title(origin: &Origin, escaping: Escaping) -> String {
+fn agent_title(origin: &SubagentOrigin, escaping: Escaping) -> String {
     match &origin.agent {
         Some(agent) => format!("subagent {}", escaping.one_line(agent)),
         None => "subagent".to_owned(),

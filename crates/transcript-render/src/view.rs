@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use transcript_format::author::Author;
-use transcript_reader::{Said, Words};
+use transcript_reader::{DividedText, MessageText};
 use transcript_resume::items::{Item, ItemMarks, Speaker};
 
 /// A text as a printer shows it.
 pub(crate) enum Shown<'t> {
     /// A person wrote the words; the client put its notes around them.
-    Prompt(Words<'t>),
+    Prompt(DividedText<'t>),
     /// A person typed this command.
     Command(String),
     /// The agent wrote it.
@@ -36,17 +36,17 @@ impl<'t> Shown<'t> {
         match item.speaker() {
             Speaker::Agent => Self::Answer,
             Speaker::Summary => Self::Summary,
-            Speaker::Person => match Said::by(author(item), text) {
-                Said::Prompt(_) => Self::Prompt(Words::of(text)),
-                Said::Client(text) => Self::Aside("client", text),
-                Said::Nothing if text.trim().is_empty() => Self::Nothing,
+            Speaker::Person => match MessageText::by(author(item), text) {
+                MessageText::Prompt(_) => Self::Prompt(DividedText::of(text)),
+                MessageText::Client(text) => Self::Aside("client", text),
+                MessageText::Nothing if text.trim().is_empty() => Self::Nothing,
                 said => match said.typed() {
                     Some(command) => Self::Command(command.into_owned()),
                     None => Self::Aside("client", text.into()),
                 },
             },
-            _ => match Said::by(Author::Other, text) {
-                Said::Client(text) => Self::Aside("client", text),
+            _ => match MessageText::by(Author::Other, text) {
+                MessageText::Client(text) => Self::Aside("client", text),
                 _ => Self::Aside("client", text.into()),
             },
         }

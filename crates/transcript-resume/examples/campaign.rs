@@ -29,7 +29,7 @@ use transcript_testkit::campaign::several::several;
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
 use transcript_testkit::{generate, shared};
 
-/// What the table calls sessions that nothing was done to.
+/// The name of undamaged sessions in the table.
 const UNDAMAGED: &str = "(none)";
 
 #[path = "../tests/it/sent.rs"]
@@ -37,7 +37,7 @@ mod sent;
 
 struct Options {
     files: usize,
-    /// How many sessions to damage in several ways at once.
+    /// The number of sessions to damage in several ways at once.
     compare: Option<u64>,
     seed: u64,
     threads: usize,
@@ -211,7 +211,7 @@ fn files_under(folder: PathBuf, max_bytes: u64) -> Vec<PathBuf> {
     files
 }
 
-/// What was counted for one kind of damage.
+/// The counts for one kind of damage.
 #[derive(Default)]
 struct Tally {
     files: usize,
@@ -378,7 +378,7 @@ impl Failure {
 struct Worker<'o> {
     options: &'o Options,
     number: usize,
-    /// How many files of each kind are to be made.
+    /// The number of files to make of each kind.
     quota: usize,
     tallies: Tallies,
     file: tempfile::NamedTempFile,

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "the same without SIMD",
         rounds(|| walk(path, scan(Scanner::without_simd())))?,
     );
-    report("scan alone, 1 thread", scan_alone(path)?);
+    report("scan only, 1 thread", scan_only(path)?);
 
     let source = Source::open(path)?;
     for threads in [1, 2] {
@@ -97,7 +97,7 @@ fn scan(mut scanner: Scanner) -> impl FnMut(&[u8]) {
 }
 
 /// The scan without reading: over 64 MiB of the file, held in memory.
-fn scan_alone(path: &Path) -> Result<Vec<Duration>, Box<dyn Error>> {
+fn scan_only(path: &Path) -> Result<Vec<Duration>, Box<dyn Error>> {
     let mut held = Vec::new();
     File::open(path)?.take(64 << 20).read_to_end(&mut held)?;
     let whole = std::fs::metadata(path)?.len() as f64 / held.len().max(1) as f64;

@@ -73,7 +73,7 @@ pub struct ForkOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forked {
-    /// How many entries. When 0, nothing was written at all.
+    /// The number of entries. When 0, nothing was written at all.
     pub entries: usize,
     /// The id of the last of them, where the copy continues.
     pub leaf: Option<Uuid>,
@@ -99,7 +99,7 @@ pub struct Forked {
 /// [refuse](ConversationPath::refusal) for the time of its leaf is copied as well.
 ///
 /// # Errors
-/// Those of `bodies` and of `write`. The lines written until then are not a complete copy.
+/// The errors of `bodies` and of `write`. The lines written until then are not a complete copy.
 ///
 /// # Panics
 /// When `path` does not belong to the index of `tree`.
@@ -131,7 +131,7 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
                 write(&line)?;
                 forked.entries += 1;
             }
-            None => copy.leave_out(place),
+            None => copy.skip_entry(place),
         }
         if let Some(line) = copy.missing_results(place, new_id) {
             write(&line)?;
@@ -181,7 +181,7 @@ struct PathCopy<'c, 'i> {
     open: HashSet<ToolKey>,
     /// The missing results of the message that is being copied.
     missing: Option<missing::Open>,
-    /// Where the lines of each message with an open call end.
+    /// For each message with an open call, the position at which its lines end.
     ends: HashSet<usize>,
 }
 
@@ -243,7 +243,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     }
 
     /// Makes future children of `place` those of the entry above it.
-    fn leave_out(&mut self, place: usize) {
+    fn skip_entry(&mut self, place: usize) {
         self.ids[place] = self.parent(place);
     }
 

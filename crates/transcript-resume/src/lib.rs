@@ -22,7 +22,7 @@ pub use state::{
     PullRequest, QueuedPrompt, TitleSource, Todo, Usage, UsageTotals, Worktree,
 };
 pub use transcript_format::texts;
-pub use transcript_reader::tail_first::{Unclosed, close, is_turn_closed};
+pub use transcript_reader::tail_first::{TailDependency, is_turn_closed, self_contained_index};
 pub use transcript_reader::{
     Branch, BranchOff, BranchStart, Branches, Chapter, Confidence, ConversationPath, Decision,
     Evidence, GapReason, KeptEntries, LeafReason, LiveConversation, LiveState, NodeId,

@@ -19,7 +19,7 @@ use transcript_reader::Story;
 /// the file. Lines that are damaged are omitted.
 ///
 /// # Errors
-/// Those of `bodies`, and of `take`, which end it.
+/// The errors of `bodies`, and of `take`, which end it.
 pub fn each_line<B: BodySource, E: From<B::Error>>(
     index: &Index,
     bodies: &mut B,

@@ -1,4 +1,4 @@
-//! Which entries of a path are sent to the model.
+//! Finds the entries of a path that are sent to the model.
 
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_reader::EntryRef;

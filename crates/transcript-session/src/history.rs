@@ -9,7 +9,9 @@ use transcript_reader::{
 };
 use transcript_resume::items::ItemList;
 use transcript_resume::request::{self, Request};
-use transcript_resume::{PathState, Policy, Tree, Unclosed, Usage, UsageTotals, close};
+use transcript_resume::{
+    PathState, Policy, TailDependency, Tree, Usage, UsageTotals, self_contained_index,
+};
 use transcript_storage::ReadDisk;
 
 use crate::error::Error;
@@ -32,7 +34,7 @@ pub enum ReadEnd {
     /// The end of the file, which is enough for the conversation.
     Enough(History),
     /// The file has to be read from its start, and why.
-    ReadAll(Source, Unclosed),
+    ReadAll(Source, TailDependency),
 }
 
 impl History {
@@ -104,7 +106,7 @@ impl History {
     /// When the system fails to read.
     pub fn read_end(source: Source) -> Result<ReadEnd, Error> {
         let end = FileEnd::load(&source, &EndOptions::new())?;
-        let index = end.map_or(Err(Unclosed::NoCompaction), close);
+        let index = end.map_or(Err(TailDependency::NoCompaction), self_contained_index);
         match index {
             Ok(index) => Ok(ReadEnd::Enough(Self {
                 source,

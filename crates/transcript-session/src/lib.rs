@@ -151,16 +151,16 @@ pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, S
 pub use transcript_resume::request::{Fit, Request, RequestTokens};
 pub use transcript_resume::{
     ConversationPath, Costs, Denial, FileAccess, KnownFile, ModelCosts, ModelFallback, PathState,
-    Policy, Refusal, Tree, Unclosed, Usage, items,
+    Policy, Refusal, TailDependency, Tree, Usage, items,
 };
 pub use transcript_storage as storage;
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, InvalidEntryId, Kept, OnBusy,
-    RecordOptions, RecordOutcome, Repair, Rescue, SkipReason, Skipped, SyncPolicy, Ticket, TurnEnd,
-    Writer, Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, InvalidEntryId, KeptReason,
+    OnBusy, RecordOptions, RecordOutcome, Repair, Rescue, SkipReason, Skipped, SyncPolicy, Ticket,
+    TurnEnd, Writer, Written,
 };
 
 /// The README, as a doctest, so that its examples compile.

@@ -20,7 +20,7 @@ pub enum Change {
 #[derive(Clone)]
 pub enum Reporter {
     /// There is no reporter: files are polled.
-    Nobody,
+    Unavailable,
     /// The system: the paths are those of the file system of this machine. A caller that can subscribe to its
     /// events does so.
     System,
@@ -104,7 +104,7 @@ impl Subscribers {
         self.lock().all.is_empty()
     }
 
-    /// Reports a change to those who want it. No lock of the disk may be held: they may look at it at once.
+    /// Reports a change to the subscribers. No lock of the disk may be held: they may look at it at once.
     pub fn report(&self, change: Change) {
         let wanted = |subscriber: &&Subscriber| match &change {
             Change::Any => true,

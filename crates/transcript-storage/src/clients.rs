@@ -1,4 +1,4 @@
-//! Which sessions running clients have.
+//! Finds the running client of a session.
 //!
 //! A client opens the file of its session for each write alone, so neither a lease nor a lock shows
 //! it. It registers the session instead: `sessions/PID.json`, next to the folder of projects, names
@@ -10,10 +10,10 @@ use std::path::Path;
 use crate::disk::ReadDisk;
 use crate::file::folder_of;
 
-/// The most of a registration that is read, in bytes.
+/// The maximum number of bytes that are read of a registration.
 const MAX_FILE_LEN: usize = 64 << 10;
 
-/// What is known about the client of a session.
+/// The client of a session, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Client {
@@ -132,12 +132,12 @@ mod tests {
     const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
 
     /// A home of a client with one session, and a process that has registered it.
-    struct Rig {
+    struct ClientFolder {
         folder: tempfile::TempDir,
         process: Child,
     }
 
-    impl Rig {
+    impl ClientFolder {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             fs::create_dir_all(folder.path().join("projects/-p")).unwrap();
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    impl Drop for Rig {
+    impl Drop for ClientFolder {
         fn drop(&mut self) {
             let _ = self.process.kill();
             let _ = self.process.wait();
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_process_that_registered_the_session_and_runs_is_its_client() {
-        let mut rig = Rig::new();
+        let mut rig = ClientFolder::new();
         assert_eq!(rig.client(), Client::default());
         let start = rig.start();
         rig.register(&format!(
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn another_process_with_the_number_is_not_the_client() {
-        let rig = Rig::new();
+        let rig = ClientFolder::new();
         let later = rig.start().parse::<u64>().unwrap() + 1;
         rig.register(&format!(r#"{{"sessionId":"{ID}","procStart":"{later}"}}"#));
         assert_eq!(rig.client().running, None);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_registration_without_a_time_counts_and_one_of_another_session_does_not() {
-        let rig = Rig::new();
+        let rig = ClientFolder::new();
         rig.register(&format!(r#"{{ "sessionId" : "{ID}" }}"#));
         assert_eq!(rig.client().running, Some(rig.process.id()));
         rig.register(&format!(
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_process_does_not_get_in_its_own_way() {
-        let rig = Rig::new();
+        let rig = ClientFolder::new();
         let name = format!("sessions/{}.json", std::process::id());
         let registration = format!(r#"{{"sessionId":"{ID}"}}"#);
         fs::write(rig.folder.path().join(name), registration).unwrap();

@@ -6,11 +6,11 @@ use crate::file::Metadata;
 use crate::fingerprint::Fingerprint;
 
 /// The number of bytes that have one hash.
-const BLOCK: usize = 64 << 10;
+const BLOCK_LEN: usize = 64 << 10;
 /// The maximum number of these blocks that are compared at a time.
-const MAX_COMPARED: usize = 128;
+const MAX_COMPARED_BLOCKS: usize = 128;
 
-/// What was read of a file from its start: a [`Fingerprint`], and a hash of each 64 KiB.
+/// The known content of a file, from its start: a [`Fingerprint`], and a hash of each 64 KiB.
 ///
 /// A file that is rewritten in place keeps its identity, perhaps also its length, its start and its end. So all blocks of
 /// it are compared, up to 8 MiB at a time: in a larger file, a change of its middle is noticed after a few comparisons.
@@ -55,7 +55,7 @@ impl Content {
         self.known.offset()
     }
 
-    /// Adds what was read at `at`. What is known already is not added again.
+    /// Adds the bytes at the offset `at`. Bytes that are known already are not added again.
     pub fn push(&mut self, at: u64, bytes: &[u8]) {
         let known = self.offset().saturating_sub(at);
         let known = usize::try_from(known).unwrap_or(usize::MAX);
@@ -64,10 +64,10 @@ impl Content {
         };
         self.known.push(bytes);
         while !bytes.is_empty() {
-            let (taken, left) = bytes.split_at(bytes.len().min(BLOCK - self.rest.len()));
+            let (taken, left) = bytes.split_at(bytes.len().min(BLOCK_LEN - self.rest.len()));
             self.rest.extend_from_slice(taken);
             bytes = left;
-            if self.rest.len() == BLOCK {
+            if self.rest.len() == BLOCK_LEN {
                 self.blocks.push(self.keys.hash_one(&self.rest[..]));
                 self.rest.clear();
             }
@@ -94,14 +94,14 @@ impl Content {
         })
     }
 
-    /// Returns whether a file with these properties is the one that was read, and still begins with what was read, as
+    /// Returns whether a file with these properties is the one that was read, and still begins with the known bytes, as
     /// far as that was compared. Of a file above 8 MiB the rest is compared by the next calls, whether anything happened
     /// to it meanwhile or not; until then it is not [untouched](Self::is_untouched).
     ///
     /// `read_at` works as for [`Fingerprint::read`].
     ///
     /// # Errors
-    /// Those of `read_at`.
+    /// The errors of `read_at`.
     pub fn is_start_of<E>(
         &mut self,
         found: &Metadata,
@@ -122,16 +122,16 @@ impl Content {
         if !self.known.matches(&mut read_at)? {
             return Ok(false);
         }
-        let mut buffer = vec![0; BLOCK];
+        let mut buffer = vec![0; BLOCK_LEN];
         let rest = &mut buffer[..self.rest.len()];
-        let start = (self.blocks.len() * BLOCK) as u64;
+        let start = (self.blocks.len() * BLOCK_LEN) as u64;
         if read_at(start, rest)? < self.rest.len() || *rest != self.rest[..] {
             return Ok(false);
         }
-        for _ in 0..self.left.min(MAX_COMPARED) {
+        for _ in 0..self.left.min(MAX_COMPARED_BLOCKS) {
             let block = self.next % self.blocks.len();
-            let read = read_at((block * BLOCK) as u64, &mut buffer)?;
-            if read < BLOCK || self.keys.hash_one(&buffer[..]) != self.blocks[block] {
+            let read = read_at((block * BLOCK_LEN) as u64, &mut buffer)?;
+            if read < BLOCK_LEN || self.keys.hash_one(&buffer[..]) != self.blocks[block] {
                 return Ok(false);
             }
             self.next = block + 1;
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn any_byte_that_changes_in_place_is_noticed() -> io::Result<()> {
         let (disk, path) = (MemoryDisk::new(), Path::new("/s.jsonl"));
-        for len in [1, 300, 2000, BLOCK, BLOCK + 1, 3 * BLOCK + 5] {
+        for len in [1, 300, 2000, BLOCK_LEN, BLOCK_LEN + 1, 3 * BLOCK_LEN + 5] {
             let bytes: Vec<u8> = (0..len).map(|at| (at * 7 + at / 256) as u8).collect();
             disk.put(path, bytes.clone());
             let mut content = Content::start();
@@ -187,9 +187,9 @@ mod tests {
     /// A file that grows once and one that grows all the time.
     #[test]
     fn the_middle_of_a_large_file_is_compared_in_turn() {
-        let blocks = 3 * MAX_COMPARED;
+        let blocks = 3 * MAX_COMPARED_BLOCKS;
         for (changed, growths) in [(1, 1), (2, 1), (1, 9), (2, 9)] {
-            let mut bytes = vec![b'x'; blocks * BLOCK];
+            let mut bytes = vec![b'x'; blocks * BLOCK_LEN];
             let mut found = Metadata {
                 len: bytes.len() as u64,
                 ..Metadata::of_folder_in_memory()
@@ -197,7 +197,7 @@ mod tests {
             let mut content = Content::start();
             content.set_seen(found);
             content.push(0, &bytes);
-            bytes[changed * MAX_COMPARED * BLOCK + 9] = b'y';
+            bytes[changed * MAX_COMPARED_BLOCKS * BLOCK_LEN + 9] = b'y';
             let mut comparisons = 0;
             loop {
                 found.len += u64::from(comparisons < growths);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_large_file_that_only_grew_is_compared_once() {
-        let bytes = vec![b'x'; 3 * MAX_COMPARED * BLOCK];
+        let bytes = vec![b'x'; 3 * MAX_COMPARED_BLOCKS * BLOCK_LEN];
         let mut found = Metadata {
             len: bytes.len() as u64,
             ..Metadata::of_folder_in_memory()
@@ -239,6 +239,6 @@ mod tests {
             content.set_seen(found);
         }
         assert!(content.is_untouched(&found));
-        assert!(read < bytes.len() + 64 * BLOCK, "{read}");
+        assert!(read < bytes.len() + 64 * BLOCK_LEN, "{read}");
     }
 }

@@ -1,4 +1,4 @@
-//! The threads of a process that read, write and sync for those who do something else meanwhile.
+//! The background threads of a process: they read, write and sync while the callers do something else.
 //!
 //! A session or a follow has no thread of its own, however many there are: it has [tasks](Task), whose steps the crew
 //! runs. The crew has five threads at most, which are started when there is work for them, and one that keeps the
@@ -30,14 +30,14 @@ const MAX_THREADS: usize = 5;
 /// The maximum time that a step keeps others waiting.
 const MAX_STEP_TIME: Duration = Duration::from_millis(250);
 
-/// What the steps of a task do.
+/// The kind of work that the steps of a task do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// They write to a file, and wait for nothing but the file.
     Write,
     /// They sync a file.
     Sync,
-    /// They run what a caller asked for. They may wait for writes and syncs.
+    /// They run the command of a caller. They may wait for writes and syncs.
     Command,
     /// They read files.
     Read,
@@ -46,7 +46,7 @@ pub enum Work {
 impl Work {
     const ALL: [Self; 4] = [Self::Write, Self::Sync, Self::Command, Self::Read];
 
-    /// How many threads may do it at a time. Syncs of several files take little longer than one, as they share what
+    /// The maximum number of threads that do it at a time. Syncs of several files take little longer than one, as they share what
     /// the file system does for all.
     fn max_threads(self) -> usize {
         match self {
@@ -55,12 +55,12 @@ impl Work {
         }
     }
 
-    /// Whether a thread is left for it.
+    /// Whether a thread is reserved for it.
     fn is_reserved(self) -> bool {
         matches!(self, Self::Write | Self::Sync)
     }
 
-    /// How long a thread looks for more to do after it before it sleeps: who got an answer often asks again at once,
+    /// The time that a thread looks for more work before it sleeps: a caller that got an answer often asks again at once,
     /// and to wake a thread takes longer than to write an entry.
     fn linger(self) -> Duration {
         match self {
@@ -71,7 +71,7 @@ impl Work {
     }
 }
 
-/// What comes after a step.
+/// The time of the next step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing, until the task is woken.
@@ -84,7 +84,7 @@ pub enum Next {
     End,
 }
 
-type Step = Box<dyn FnMut(&Task) -> Next + Send>;
+type StepFn = Box<dyn FnMut(&Task) -> Next + Send>;
 
 /// Work that is done in steps, one at a time, by whichever thread of the crew is free. Clones are the same task.
 ///
@@ -104,17 +104,17 @@ impl std::fmt::Debug for Task {
 
 #[derive(Default)]
 struct Crew {
-    state: Mutex<State>,
+    state: Mutex<CrewState>,
     /// Notified when a thread has something to do, or must end.
     work: Condvar,
     /// Notified when the thread that keeps the time must look again.
     time: Condvar,
-    /// How many tasks wait for a thread; changed with the lock, read without it.
+    /// The number of tasks that wait for a thread; changed with the lock, read without it.
     waiting: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct CrewState {
     last: u64,
     /// Counts the tasks that had to wait for a thread.
     turn: u64,
@@ -123,15 +123,15 @@ struct State {
     ready: [VecDeque<(u64, u64)>; 4],
     timers: BTreeSet<(Instant, u64)>,
     running: HashMap<u64, Running>,
-    /// How many threads do work of a kind, without those that the system keeps.
+    /// The number of threads that do work of a kind, without those that the system keeps.
     busy: [usize; 4],
     /// All threads that run steps.
     threads: usize,
-    /// How many of them the system keeps.
+    /// The number of them that the system keeps.
     kept: usize,
-    /// How many of them sleep.
+    /// The number of them that sleep.
     idle: usize,
-    /// How many of them look for more to do before they sleep.
+    /// The number of them that look for more to do before they sleep.
     lingering: usize,
     has_clock: bool,
     /// The time at which the thread that keeps the time looks again.
@@ -141,7 +141,7 @@ struct State {
 struct Entry {
     work: Work,
     /// `None` while it runs.
-    step: Option<Step>,
+    step: Option<StepFn>,
     is_ready: bool,
     /// A step is due at this time.
     timer: Option<Instant>,
@@ -164,11 +164,12 @@ impl Task {
         Self::of(crew(), work, Box::new(step))
     }
 
-    fn of(crew: Arc<Crew>, work: Work, step: Step) -> io::Result<Self> {
+    fn of(crew: Arc<Crew>, work: Work, step: StepFn) -> io::Result<Self> {
         let mut state = crew.lock();
         if !state.has_clock {
             crew.start_clock(&mut state)?;
         }
+        // Here, where the caller gets the error: a task without any thread would never run.
         if state.threads == state.kept {
             crew.start_thread(&mut state)?;
         }
@@ -190,7 +191,7 @@ impl Task {
     pub fn wake(&self) {
         let mut state = self.crew.lock();
         self.crew.make_ready(&mut state, self.id);
-        self.crew.set_going(&mut state);
+        self.crew.start_worker(&mut state);
     }
 
     /// Has a step run at this time, or earlier if one is due earlier.
@@ -209,7 +210,7 @@ impl Task {
     }
 }
 
-impl State {
+impl CrewState {
     fn clear_timer(&mut self, id: u64) {
         if let Some(entry) = self.tasks.get_mut(&id)
             && let Some(time) = entry.timer.take()
@@ -220,6 +221,7 @@ impl State {
 
     /// Returns whether a thread may do work of this kind now.
     fn has_room(&self, work: Work) -> bool {
+        // One thread each stays free for writes and syncs: commands that wait for these would block all of them.
         let is_missing = |other: &&Work| {
             **other != work && other.is_reserved() && self.busy[**other as usize] == 0
         };
@@ -237,15 +239,15 @@ impl State {
         waiting.min_by_key(|(turn, _)| *turn).map(|(_, work)| work)
     }
 
-    /// How long a step may keep others waiting: less where it is not the first, as a disk that does not respond
+    /// The maximum time that a step may keep others waiting: less where it is not the first, as a disk that does not respond
     /// may have many files.
     fn limit(&self) -> Duration {
         let kept = u32::try_from(self.kept / MAX_THREADS).unwrap_or(u32::MAX - 1);
         MAX_STEP_TIME / (1 + kept)
     }
 
-    /// Gives up the threads that have been kept too long. Returns when to look for the next one.
-    fn give_up(&mut self, now: Instant) -> Option<Instant> {
+    /// Leaves the threads whose step takes too long to that step, so that others can start. Returns the time of the next check.
+    fn release_slow_threads(&mut self, now: Instant) -> Option<Instant> {
         let limit = self.limit();
         let mut next: Option<Instant> = None;
         for running in self.running.values_mut().filter(|running| !running.is_kept) {
@@ -263,15 +265,16 @@ impl State {
 }
 
 impl Crew {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CrewState> {
         lock(&self.state)
     }
 
-    fn make_ready(&self, state: &mut State, id: u64) {
+    fn make_ready(&self, state: &mut CrewState, id: u64) {
         state.clear_timer(id);
         let Some(entry) = state.tasks.get_mut(&id) else {
             return;
         };
+        // A task runs one step at a time; woken meanwhile, it gets another one after that.
         if entry.step.is_none() {
             entry.is_woken = true;
         } else if !std::mem::replace(&mut entry.is_ready, true) {
@@ -282,7 +285,7 @@ impl Crew {
         }
     }
 
-    fn set_timer(self: &Arc<Self>, state: &mut State, id: u64, time: Instant) {
+    fn set_timer(self: &Arc<Self>, state: &mut CrewState, id: u64, time: Instant) {
         let Some(entry) = state.tasks.get_mut(&id) else {
             return;
         };
@@ -302,13 +305,14 @@ impl Crew {
     }
 
     /// Removes a task. Returns what its steps own, if it does not run.
-    fn remove(&self, state: &mut State, id: u64) -> Option<Step> {
+    fn remove(&self, state: &mut CrewState, id: u64) -> Option<StepFn> {
         state.clear_timer(id);
         let entry = state.tasks.remove(&id)?;
         if entry.is_ready {
             state.ready[entry.work as usize].retain(|(_, ready)| *ready != id);
             self.waiting.fetch_sub(1, Ordering::Release);
         }
+        // The last task: all threads end, so that an idle process has none of them.
         if state.tasks.is_empty() {
             self.work.notify_all();
             self.time.notify_all();
@@ -316,8 +320,8 @@ impl Crew {
         entry.step
     }
 
-    /// Has a thread take what waits, if one may.
-    fn set_going(self: &Arc<Self>, state: &mut State) {
+    /// Wakes or starts a thread for the tasks that wait, if the limits allow one.
+    fn start_worker(self: &Arc<Self>, state: &mut CrewState) {
         if state.next().is_none() {
             if self.waiting.load(Ordering::Relaxed) > 0 {
                 // One of the threads may never come back.
@@ -337,7 +341,7 @@ impl Crew {
     }
 
     /// Has the time looked at then, or earlier.
-    fn look_at(self: &Arc<Self>, state: &mut State, time: Instant) {
+    fn look_at(self: &Arc<Self>, state: &mut CrewState, time: Instant) {
         if !state.has_clock {
             let _ = self.start_clock(state);
         } else if state.looks_at.is_none_or(|looks_at| time < looks_at) {
@@ -346,7 +350,7 @@ impl Crew {
         }
     }
 
-    fn start_thread(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+    fn start_thread(self: &Arc<Self>, state: &mut CrewState) -> io::Result<()> {
         let crew = Arc::clone(self);
         let thread = Builder::new().name("transcript".to_owned());
         thread.spawn(move || crew.run())?;
@@ -354,7 +358,7 @@ impl Crew {
         Ok(())
     }
 
-    fn start_clock(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+    fn start_clock(self: &Arc<Self>, state: &mut CrewState) -> io::Result<()> {
         let crew = Arc::clone(self);
         let thread = Builder::new().name("transcript-time".to_owned());
         thread.spawn(move || crew.keep_time())?;
@@ -368,7 +372,7 @@ impl Crew {
     fn run(self: Arc<Self>) {
         let mut state = self.lock();
         loop {
-            if let Some((id, step)) = self.take(&mut state) {
+            if let Some((id, step)) = self.take_ready_task(&mut state) {
                 state = self.run_step(state, id, step);
             } else if state.tasks.is_empty() || state.threads - state.kept > MAX_THREADS {
                 state.threads -= 1;
@@ -381,8 +385,8 @@ impl Crew {
         }
     }
 
-    /// Takes the task that has waited longest.
-    fn take(self: &Arc<Self>, state: &mut State) -> Option<(u64, Step)> {
+    /// Takes the task that has waited longest from the queue.
+    fn take_ready_task(self: &Arc<Self>, state: &mut CrewState) -> Option<(u64, StepFn)> {
         let work = state.next()?;
         let (_, id) = state.ready[work as usize].pop_front()?;
         self.waiting.fetch_sub(1, Ordering::Release);
@@ -397,20 +401,20 @@ impl Crew {
         };
         state.running.insert(id, running);
         // Others may be waiting, too.
-        self.set_going(state);
+        self.start_worker(state);
         Some((id, step))
     }
 
     fn run_step<'a>(
         self: &'a Arc<Self>,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, CrewState>,
         id: u64,
-        mut step: Step,
-    ) -> MutexGuard<'a, State> {
+        mut step: StepFn,
+    ) -> MutexGuard<'a, CrewState> {
         drop(state);
         let crew = Arc::clone(self);
         let task = Task { id, crew };
-        // What panicked has reported it. The others go on.
+        // The panic hook has reported it. Only this task ends: other sessions share the thread.
         let next = catch_unwind(AssertUnwindSafe(|| step(&task))).unwrap_or(Next::End);
         let mut step = Some(step);
         if next == Next::End {
@@ -418,14 +422,14 @@ impl Crew {
             discard(step.take());
         }
         let mut state = self.lock();
-        let work = self.give_back(&mut state, id, &mut step, next);
+        let work = self.finish_step(&mut state, id, &mut step, next);
         if step.is_some() {
             // The task was ended meanwhile.
             drop(state);
             discard(step);
             state = self.lock();
         }
-        self.set_going(&mut state);
+        self.start_worker(&mut state);
         let linger = work.map_or(Duration::ZERO, Work::linger);
         if linger.is_zero() || self.waiting.load(Ordering::Relaxed) > 0 {
             return state;
@@ -441,12 +445,12 @@ impl Crew {
         state
     }
 
-    /// Records that a step has ended. Takes it back if there will be another. Returns what it did.
-    fn give_back(
+    /// Records that a step has ended, and keeps it if the task has another one. Returns the kind of its work.
+    fn finish_step(
         self: &Arc<Self>,
-        state: &mut State,
+        state: &mut CrewState,
         id: u64,
-        step: &mut Option<Step>,
+        step: &mut Option<StepFn>,
         next: Next,
     ) -> Option<Work> {
         let Running { work, is_kept, .. } = state.running.remove(&id)?;
@@ -486,10 +490,10 @@ impl Crew {
             }
             let mut looks_at = state.timers.first().map(|(time, _)| *time);
             if self.waiting.load(Ordering::Relaxed) > 0 && state.next().is_none() {
-                let unkept = state.give_up(now);
+                let unkept = state.release_slow_threads(now);
                 looks_at = looks_at.into_iter().chain(unkept).min();
             }
-            self.set_going(&mut state);
+            self.start_worker(&mut state);
             if state.next().is_some() {
                 // No thread could be started, or one has not taken it yet.
                 looks_at = looks_at.into_iter().chain([now + MAX_STEP_TIME]).min();
@@ -502,8 +506,8 @@ impl Crew {
     }
 }
 
-/// Drops what the steps of a task own, whatever that does.
-fn discard(step: Option<Step>) {
+/// Drops the values that the steps of a task own. A panic of their `drop` ends nothing else.
+fn discard(step: Option<StepFn>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(step)));
 }
 
@@ -554,7 +558,7 @@ mod tests {
         }
 
         /// Waits until this holds.
-        fn until(&self, what: &str, is: impl Fn(&State) -> bool) {
+        fn until(&self, what: &str, is: impl Fn(&CrewState) -> bool) {
             let start = Instant::now();
             while !is(&self.0.lock()) {
                 assert!(start.elapsed() < LONG, "not {what}");
@@ -692,7 +696,7 @@ mod tests {
                 });
             }
         });
-        // What was done before the last call is seen by the last step.
+        // The last step sees the changes that were made before the last call.
         done.recv_timeout(LONG).unwrap();
     }
 

@@ -16,13 +16,13 @@ use crate::file::{File, FileKind, Identity, Metadata, ReadFile, is_absent};
 use crate::new_file::NewFile;
 use crate::session_layout::SessionLayout;
 
-/// What can be read from any store: files by their paths, and lists of them. Nothing is locked and nothing is written.
+/// A disk that can be read: files by their paths, and lists of them. Nothing is locked and nothing is written.
 ///
-/// A remote store, an archive or a disk in memory has these and no more. What only a file system has, links and the real paths
-/// that they lead to, is [`LocalDisk`]; on other disks each name leads to itself.
+/// A remote store, an archive or a disk in memory has these operations and no more. Links, and the real paths that they lead
+/// to, exist only on a file system and are in [`LocalDisk`]; on other disks each name leads to itself.
 pub trait ReadDisk: Debug + Send + Sync {
     /// Opens `path` for reading. Links are followed. Opening a pipe does not wait for a writer: the
-    /// caller looks at the [kind](Metadata::kind) of what was opened.
+    /// caller looks at the [kind](Metadata::kind) of the opened file.
     ///
     /// # Errors
     /// When the system fails.
@@ -34,13 +34,13 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// When there is no such folder, or the system fails; each entry may fail, too.
     fn list(&self, folder: &Path) -> io::Result<Entries>;
 
-    /// Returns the properties of what is at `path`. Links are followed.
+    /// Returns the properties of the file or folder at `path`. Links are followed.
     ///
     /// # Errors
     /// When nothing is there, or the system fails.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
-    /// Returns the properties of what an entry of a list at `path` leads to. Links are followed. Asks the disk only for what
+    /// Returns the properties of the file or folder that an entry of a list at `path` leads to. Links are followed. Asks the disk only for what
     /// is not in the entry.
     ///
     /// # Errors
@@ -61,12 +61,12 @@ pub trait ReadDisk: Debug + Send + Sync {
         SessionLayout::CLIENT
     }
 
-    /// Returns the reporter of changes on this disk; [`Reporter::Nobody`] by default, so that callers poll.
+    /// Returns the reporter of changes on this disk; [`Reporter::Unavailable`] by default, so that callers poll.
     fn reporter(&self) -> Reporter {
-        Reporter::Nobody
+        Reporter::Unavailable
     }
 
-    /// Returns the properties of what is at `path`, which may be those of a link.
+    /// Returns the properties of the file, folder or link at `path`.
     ///
     /// # Errors
     /// As [`metadata`](Self::metadata).
@@ -120,13 +120,13 @@ pub trait ReadDisk: Debug + Send + Sync {
         self.metadata(path).is_ok_and(|found| found.is_folder())
     }
 
-    /// Reads a small file, at most its first `most` bytes.
+    /// Reads a small file, at most its first `max_len` bytes.
     ///
     /// # Errors
     /// When the system fails.
-    fn read(&self, path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, max_len: usize) -> io::Result<Vec<u8>> {
         let file = self.open_to_read(path)?;
-        let len = usize::try_from(file.metadata()?.len).map_or(most, |len| len.min(most));
+        let len = usize::try_from(file.metadata()?.len).map_or(max_len, |len| len.min(max_len));
         let mut bytes = vec![0; len];
         let read = file.fill(0, &mut bytes)?;
         bytes.truncate(read);
@@ -134,9 +134,9 @@ pub trait ReadDisk: Debug + Send + Sync {
     }
 }
 
-/// What a file system has beyond [`ReadDisk`]: names that lead to others.
+/// The operations of a file system beyond [`ReadDisk`]: symbolic links and real paths.
 pub trait LocalDisk {
-    /// Returns the properties of what is at `path`, which may be those of a link.
+    /// Returns the properties of the file, folder or link at `path`.
     ///
     /// # Errors
     /// When nothing is there, or the system fails.
@@ -157,9 +157,9 @@ pub type Entries = Box<dyn Iterator<Item = io::Result<DirEntry>>>;
 pub struct DirEntry {
     /// Its name in the folder.
     pub name: OsString,
-    /// What it is. Links are not followed.
+    /// Its kind. Links are not followed.
     pub kind: FileKind,
-    /// The properties of that, where the disk has them at hand: a store to which every question takes a round trip returns them
+    /// Its properties, where the disk has them at hand: a store to which every question takes a round trip returns them
     /// with the list. [`ReadDisk::metadata_of`] asks for them where it has not.
     pub metadata: Option<Metadata>,
 }
@@ -318,7 +318,7 @@ pub trait Disk: ReadDisk {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Removes a folder and everything in it. Links in it are removed, and not what they lead to.
+    /// Removes a folder and everything in it. Links in it are removed, and not their targets.
     ///
     /// # Errors
     /// When the system fails; a part may be removed then.
@@ -395,12 +395,12 @@ pub trait Disk: ReadDisk {
     }
 }
 
-/// The room of a file system.
+/// The free and the total space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// What this process may still write, in bytes.
+    /// The free space that this process may use, in bytes.
     pub free: u64,
-    /// All of it, in bytes.
+    /// The size of the file system, in bytes.
     pub total: u64,
 }
 

@@ -11,7 +11,7 @@
 //! the file that had the name before. The number shows whether the exchange had happened; the next
 //! call finishes it or cleans up.
 //!
-//! An error in the middle can leave the same states, so what is done then depends on where the old
+//! An error in the middle can leave the same states, so the next step depends on where the old
 //! file is, and not on which call failed: a call may fail although it did its work. Before the
 //! exchange the new file is removed. After it nothing is ever removed: the file that lost its name
 //! gets its final one, and the error says where it is ([`ExchangeError::Stopped`]).
@@ -35,14 +35,14 @@ use crate::file::{Metadata, folder_of};
 use crate::new_file::NewFile;
 use crate::real_disk::RealDisk;
 
-/// What is appended to the name of a file that was replaced.
-const REPLACED: &str = "before-repair";
+/// The suffix for the name of a file that was replaced.
+const REPLACED_SUFFIX: &str = "before-repair";
 
-/// What is appended to the name of a file whose replacement was undone.
-const UNDONE: &str = "repaired";
+/// The suffix for the name of a repaired file that was replaced by the original again.
+const UNDONE_SUFFIX: &str = "repaired";
 
-/// What is appended to the third name for the second name of a file.
-const SECOND: &str = ".old";
+/// The suffix of the third name, for the second name of a file.
+const SECOND_NAME_SUFFIX: &str = ".old";
 
 /// The maximum number of checks whether a process still writes to a file that it opened while the names were
 /// exchanged, and the pause between them.
@@ -55,13 +55,13 @@ const CHECK_PAUSE: Duration = Duration::from_millis(10);
 #[cfg(target_os = "linux")]
 const MIN_QUIET_CHECKS: u32 = 20;
 /// The maximum number of files of one session that may have lost their name.
-const MAX_KEPT: u32 = 10_000;
+const MAX_KEPT_FILES: u32 = 10_000;
 
-/// What is appended to names on the way.
-struct Names {
+/// The suffixes that the names have during and after an exchange.
+struct NameSuffixes {
     /// For the file that is to get the name, and then for the one that had it.
     third: &'static str,
-    /// The same while an exchange is rolled back.
+    /// The suffix of that name while an exchange is rolled back.
     back: &'static str,
     /// For the file that lost its name.
     lost_name: &'static str,
@@ -69,25 +69,25 @@ struct Names {
     came_back: &'static str,
 }
 
-const REPAIR: Names = Names {
+const REPAIR_SUFFIXES: NameSuffixes = NameSuffixes {
     third: "repairing",
     back: "returning",
-    lost_name: REPLACED,
-    came_back: UNDONE,
+    lost_name: REPLACED_SUFFIX,
+    came_back: UNDONE_SUFFIX,
 };
 
-const UNDO: Names = Names {
+const UNDO_SUFFIXES: NameSuffixes = NameSuffixes {
     third: "undoing",
     back: "undoing",
-    lost_name: UNDONE,
-    came_back: REPLACED,
+    lost_name: UNDONE_SUFFIX,
+    came_back: REPLACED_SUFFIX,
 };
 
-/// What [`Replace`] does on the file system of this machine.
+/// An implementation of [`Replace`] for the file system of this machine.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     path: PathBuf,
-    old: Old,
+    old: OldFile,
 }
 
 impl Replacement {
@@ -97,7 +97,7 @@ impl Replacement {
     /// [`ExchangeError`]; the file is unchanged.
     pub(crate) fn begin(path: &Path) -> Result<Self, ExchangeError> {
         check_client(path)?;
-        let (path, old) = (path.to_owned(), Old::open(path)?);
+        let (path, old) = (path.to_owned(), OldFile::open(path)?);
         Ok(Self { path, old })
     }
 }
@@ -105,12 +105,16 @@ impl Replacement {
 impl Replace for Replacement {
     fn put(self: Box<Self>, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError> {
         let Self { path, old } = &*self;
-        let other = with(path, &format!("{}-{}", REPAIR.third, number(read)?));
+        // The inode of the old file is a part of the name, by which the next process knows what a kill interrupted.
+        let other = with(
+            path,
+            &format!("{}-{}", REPAIR_SUFFIXES.third, number(read)?),
+        );
         new.keep(&other)?;
-        let put = old.put(path, &other, read, &REPAIR);
+        let put = old.put(path, &other, read, &REPAIR_SUFFIXES);
         put.map_err(|error| match error {
-            NotPut::After(error) => error,
-            NotPut::Before(error) => remove_unused(&other, error),
+            ExchangeFailure::After(error) => error,
+            ExchangeFailure::Before(error) => remove_unused(&other, error),
         })
     }
 }
@@ -124,20 +128,24 @@ impl Replace for Replacement {
 /// gives it its own again.
 pub(crate) fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
     check_client(path)?;
-    let old = Old::open(path)?;
-    let names = (0..).map(|number| numbered(path, REPLACED, number));
+    let old = OldFile::open(path)?;
+    // The highest number is the last repair; a gap ends the search, as numbers are given in order.
+    let names = (0..).map(|number| numbered(path, REPLACED_SUFFIX, number));
     let last = names.take_while(|name| name.exists()).last();
     let last = last.ok_or(ExchangeError::NothingToUndo)?;
     let metadata = crate::file::ReadFile::metadata(&old.0)?;
-    let other = with(path, &format!("{}-{}", UNDO.third, number(&metadata)?));
+    let other = with(
+        path,
+        &format!("{}-{}", UNDO_SUFFIXES.third, number(&metadata)?),
+    );
     let put = match rename_new(&last, &other) {
-        Ok(()) => old.put(path, &other, &metadata, &UNDO),
-        Err(error) => Err(NotPut::Before(error.into())),
+        Ok(()) => old.put(path, &other, &metadata, &UNDO_SUFFIXES),
+        Err(error) => Err(ExchangeFailure::Before(error.into())),
     };
     put.map_err(|error| match error {
-        NotPut::After(error) => error,
-        NotPut::Before(error) if fs::symlink_metadata(&other).is_err() => error,
-        NotPut::Before(error) => match rename_new(&other, &last) {
+        ExchangeFailure::After(error) => error,
+        ExchangeFailure::Before(error) if fs::symlink_metadata(&other).is_err() => error,
+        ExchangeFailure::Before(error) => match rename_new(&other, &last) {
             Ok(()) => error,
             Err(_) if fs::symlink_metadata(&last).is_ok() => error,
             Err(_) => ExchangeError::LeftOver {
@@ -148,8 +156,8 @@ pub(crate) fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
     })
 }
 
-/// Why a file was not put in the place of another one.
-enum NotPut {
+/// The reason why a file was not put in the place of another one.
+enum ExchangeFailure {
     /// The old file has its name; the new one is where it was.
     Before(ExchangeError),
     /// Nothing is left to do.
@@ -170,7 +178,7 @@ fn remove_unused(path: &Path, error: ExchangeError) -> ExchangeError {
     }
 }
 
-/// Refuses while a client runs the session: it continues from what it has in memory.
+/// Refuses while a client runs the session: it continues from the conversation in its memory.
 fn check_client(path: &Path) -> Result<(), ExchangeError> {
     let running = Client::of_session(&RealDisk, path).running;
     running.map_or(Ok(()), |process| Err(ExchangeError::Running(process)))
@@ -185,13 +193,13 @@ pub(crate) fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
     if unfinished(path)?.is_empty() {
         return Ok(());
     }
-    finish_locked(path, &Old::lock(path)?)
+    finish_locked(path, &OldFile::lock(path)?)
 }
 
 /// A file under a third name.
-struct Unfinished {
+struct UnfinishedExchange {
     path: PathBuf,
-    names: &'static Names,
+    names: &'static NameSuffixes,
     /// Whether it has the name that is used while an exchange is rolled back.
     is_back: bool,
     /// The number of the file that had the name; `None` for a second name.
@@ -199,14 +207,14 @@ struct Unfinished {
 }
 
 /// Returns what killed processes left, second names first.
-fn unfinished(path: &Path) -> Result<Vec<Unfinished>, ExchangeError> {
+fn unfinished(path: &Path) -> Result<Vec<UnfinishedExchange>, ExchangeError> {
     let Some(name) = path.file_name() else {
         return Ok(Vec::new());
     };
     let kinds = [
-        (REPAIR.third, &REPAIR, false),
-        (REPAIR.back, &REPAIR, true),
-        (UNDO.third, &UNDO, false),
+        (REPAIR_SUFFIXES.third, &REPAIR_SUFFIXES, false),
+        (REPAIR_SUFFIXES.back, &REPAIR_SUFFIXES, true),
+        (UNDO_SUFFIXES.third, &UNDO_SUFFIXES, false),
     ];
     let mut unfinished = Vec::new();
     for entry in fault::call(|| fs::read_dir(folder_of(path)))? {
@@ -226,10 +234,10 @@ fn unfinished(path: &Path) -> Result<Vec<Unfinished>, ExchangeError> {
             else {
                 continue;
             };
-            let is_second = number.ends_with(SECOND);
+            let is_second = number.ends_with(SECOND_NAME_SUFFIX);
             let before = number.parse().ok();
             if is_second || before.is_some() {
-                unfinished.push(Unfinished {
+                unfinished.push(UnfinishedExchange {
                     path: entry.path(),
                     names,
                     is_back,
@@ -238,17 +246,18 @@ fn unfinished(path: &Path) -> Result<Vec<Unfinished>, ExchangeError> {
             }
         }
     }
+    // Second names first: while a file has two, its third name does not show how far the exchange got.
     unfinished.sort_by_key(|unfinished| unfinished.before.is_some());
     Ok(unfinished)
 }
 
 /// As [`finish_exchange`], for the process that has the lock of the file.
-fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
+fn finish_locked(path: &Path, old: &OldFile) -> Result<(), ExchangeError> {
     if !old.is_at(path)? {
         return Err(ExchangeError::Changed);
     }
     for unfinished in unfinished(path)? {
-        let Unfinished {
+        let UnfinishedExchange {
             path: other,
             names,
             is_back,
@@ -259,7 +268,7 @@ fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
         let _lock = if is_same {
             None
         } else {
-            match Old::lock(other) {
+            match OldFile::lock(other) {
                 Err(ExchangeError::Busy) => return Err(ExchangeError::Replacing),
                 lock => Some(lock?),
             }
@@ -273,11 +282,12 @@ fn finish_locked(path: &Path, old: &Old) -> Result<(), ExchangeError> {
             }
             continue;
         };
+        // The number in the third name is that of the file that had the name before: where it is now shows what was done.
         let was_exchanged = number(&metadata_at(other)?)? == *before;
         let has_name = number(&metadata_at(path)?)? == *before;
         if was_exchanged && !has_name {
             keep_as(other, path, names.lost_name)?;
-        } else if names.third == REPAIR.third && !*is_back && has_name {
+        } else if names.third == REPAIR_SUFFIXES.third && !*is_back && has_name {
             // Made from the old file, which has its name.
             fault::call(|| fs::remove_file(other))?;
         } else {
@@ -314,8 +324,8 @@ fn number(metadata: &Metadata) -> Result<u64, ExchangeError> {
 }
 
 /// Returns whether a file that lost its name has its final one.
-fn is_final(at: &Path, path: &Path, names: &Names) -> bool {
-    let mut last = (0..MAX_KEPT).map(|number| numbered(path, names.lost_name, number));
+fn is_final(at: &Path, path: &Path, names: &NameSuffixes) -> bool {
+    let mut last = (0..MAX_KEPT_FILES).map(|number| numbered(path, names.lost_name, number));
     last.any(|name| name == at)
 }
 
@@ -326,8 +336,9 @@ fn is_final(at: &Path, path: &Path, names: &Names) -> bool {
 /// When the system fails; the file is under one of the names then, or under both.
 fn keep_as(from: &Path, path: &Path, what: &str) -> io::Result<PathBuf> {
     let identity = metadata_at(from)?.identity;
-    for number in 0..MAX_KEPT {
+    for number in 0..MAX_KEPT_FILES {
         let name = numbered(path, what, number);
+        // Without replacing: a file of an earlier repair under this name must stay.
         match rename_new(from, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if metadata_at(&name)?.identity == identity {
@@ -362,10 +373,10 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
 /// The file that has the name now, open for reading, with its lock. Every process takes it that replaces the file, or
 /// appends to it through this crate.
 #[derive(Debug)]
-struct Old(fs::File);
+struct OldFile(fs::File);
 
-impl Old {
-    /// Opens what is at `path` and takes its lock.
+impl OldFile {
+    /// Opens the file at `path` and takes its lock.
     fn lock(path: &Path) -> Result<Self, ExchangeError> {
         let mut options = fs::OpenOptions::new();
         options.read(true);
@@ -396,32 +407,32 @@ impl Old {
     /// Exchanges the names of this file, which is at `path`, and of `other`, and gives this one its final name. Returns
     /// that.
     ///
-    /// What an error left is looked at, since a call may fail after it did its work.
+    /// After an error the files are looked for under all names, since a call may fail after it did its work.
     fn put(
         &self,
         path: &Path,
         other: &Path,
         read: &Metadata,
-        names: &Names,
-    ) -> Result<PathBuf, NotPut> {
-        let number = number(read).map_err(NotPut::Before)?;
+        names: &NameSuffixes,
+    ) -> Result<PathBuf, ExchangeFailure> {
+        let number = number(read).map_err(ExchangeFailure::Before)?;
         let back = with(path, &format!("{}-{number}", names.back));
         let exchanged = self.exchange(path, other, &back, read);
         let kept = exchanged.and_then(|()| Ok(keep_as(other, path, names.lost_name)?));
-        kept.map_err(|error| self.settle(error, path, [other, &back], names))
+        kept.map_err(|error| self.give_final_names(error, path, [other, &back], names))
     }
 
     /// Gives files their final names after an error, whatever that was. Nothing is removed but a second name.
-    fn settle(
+    fn give_final_names(
         &self,
         error: ExchangeError,
         path: &Path,
         [other, back]: [&Path; 2],
-        names: &Names,
-    ) -> NotPut {
+        names: &NameSuffixes,
+    ) -> ExchangeFailure {
         let stopped = |state, other, error| {
             let error = Box::new(error);
-            NotPut::After(ExchangeError::Stopped {
+            ExchangeFailure::After(ExchangeError::Stopped {
                 state,
                 other,
                 error,
@@ -442,12 +453,12 @@ impl Old {
             let kept = kept.or_else(|| find().ok()?).unwrap_or(at);
             return stopped(ExchangeState::Exchanged, kept, error);
         }
-        let second = with(other, &SECOND[1..]);
+        let second = with(other, &SECOND_NAME_SUFFIX[1..]);
         if self.is_at(&second).is_ok_and(|is_at| is_at) {
-            return NotPut::Before(remove_unused(&second, error));
+            return ExchangeFailure::Before(remove_unused(&second, error));
         }
         if back == other || fs::symlink_metadata(back).is_err() {
-            return NotPut::Before(error);
+            return ExchangeFailure::Before(error);
         }
         let kept = keep_as(back, path, names.came_back);
         let kept = kept.unwrap_or_else(|_| back.to_owned());
@@ -455,11 +466,16 @@ impl Old {
     }
 
     /// Returns which of the names that it can have in an exchange this file has.
-    fn find(&self, path: &Path, thirds: [&Path; 2], names: &Names) -> io::Result<Option<PathBuf>> {
-        let seconds = thirds.map(|third| with(third, &SECOND[1..]));
+    fn find(
+        &self,
+        path: &Path,
+        thirds: [&Path; 2],
+        names: &NameSuffixes,
+    ) -> io::Result<Option<PathBuf>> {
+        let seconds = thirds.map(|third| with(third, &SECOND_NAME_SUFFIX[1..]));
         let [other, back] = thirds.map(Path::to_owned);
         let known = [path.to_owned(), other, back].into_iter().chain(seconds);
-        let last = (0..MAX_KEPT).map(|number| numbered(path, names.lost_name, number));
+        let last = (0..MAX_KEPT_FILES).map(|number| numbered(path, names.lost_name, number));
         for name in known.chain(last) {
             if self.is_at(&name)? {
                 return Ok(Some(name));
@@ -469,17 +485,17 @@ impl Old {
     }
 }
 
-/// What is known about a file that lost its name.
+/// The state of a file that lost its name: a process may still append to it.
 #[cfg(target_os = "linux")]
-struct Growth {
-    /// What is before this offset is in the file that has the name.
+struct GrowthCheck {
+    /// The offset up to which its bytes were copied to the file that has the name now.
     moved: u64,
     /// The number of checks in a row that found it closed.
     quiet: u32,
 }
 
 #[cfg(target_os = "linux")]
-impl Growth {
+impl GrowthCheck {
     fn after(len: u64) -> Self {
         Self {
             moved: len,
@@ -489,7 +505,7 @@ impl Growth {
 }
 
 #[cfg(target_os = "linux")]
-impl Old {
+impl OldFile {
     /// Opens the file, and finishes what a killed process began.
     fn open(path: &Path) -> Result<Self, ExchangeError> {
         use crate::sys::{Access, open_at};
@@ -497,7 +513,7 @@ impl Old {
             Err(ExchangeError::Busy) if !unfinished(path)?.is_empty() => {
                 return Err(ExchangeError::Replacing);
             }
-            // Its error says what is at `path`.
+            // Its error tells a missing file from a folder or a link at `path`.
             Err(ExchangeError::Io(error)) => {
                 open_at(path, Access::Read)?;
                 return Err(error.into());
@@ -553,12 +569,12 @@ impl Old {
         let new = Self(new);
         // A process that looked up the name before the exchange may open the old file now. Then its
         // file has to have the name, unless another process opened the new one.
-        let mut growth = Growth::after(read.len);
+        let mut growth = GrowthCheck::after(read.len);
         for _ in 0..MAX_CHECKS {
-            if self.is_left(&mut growth, path)? {
+            if self.is_closed(&mut growth, path)? {
                 return Ok(crate::sys::sync_folder(path)?);
             }
-            // What was moved to the new file would come back twice.
+            // Only while nothing was copied to the new file: the copied lines would be in the old file twice.
             if growth.quiet == 0
                 && growth.moved == read.len
                 && let Ok(lease) = new.lease()
@@ -568,7 +584,7 @@ impl Old {
                 }
                 exchange_names(path, back)?;
                 drop(lease);
-                new.leave(new_len, path)?;
+                new.wait_until_closed(new_len, path)?;
                 if back != other {
                     rename_new(back, other)?;
                 }
@@ -579,11 +595,11 @@ impl Old {
         Err(still_open())
     }
 
-    /// Waits until this file, which was as long as `len` when it lost its name, is left alone.
-    fn leave(&self, len: u64, path: &Path) -> Result<(), ExchangeError> {
-        let mut growth = Growth::after(len);
+    /// Waits until this file, which was as long as `len` when it lost its name, has been closed by all writers.
+    fn wait_until_closed(&self, len: u64, path: &Path) -> Result<(), ExchangeError> {
+        let mut growth = GrowthCheck::after(len);
         for _ in 0..MAX_CHECKS {
-            if self.is_left(&mut growth, path)? {
+            if self.is_closed(&mut growth, path)? {
                 return Ok(());
             }
             fault::pause(CHECK_PAUSE);
@@ -591,9 +607,9 @@ impl Old {
         Err(still_open())
     }
 
-    /// Checks whether a process has this file open, which lost its name, and moves what was appended to
+    /// Checks whether a process has this file open, which lost its name, and moves the bytes that were appended to
     /// it to the file that has the name now. Returns whether it was closed in enough checks in a row.
-    fn is_left(&self, growth: &mut Growth, path: &Path) -> io::Result<bool> {
+    fn is_closed(&self, growth: &mut GrowthCheck, path: &Path) -> io::Result<bool> {
         let lease = self.lease();
         if lease.is_ok() {
             growth.moved = self.move_growth(growth.moved, path)?;
@@ -602,11 +618,11 @@ impl Old {
         Ok(growth.quiet == MIN_QUIET_CHECKS)
     }
 
-    /// Appends what was appended to this file after `len`, when it had lost its name, to the one
+    /// Moves the bytes that were appended to this file after `len`, when it had lost its name, to the one
     /// that has it now. Returns its length.
     ///
     /// # Errors
-    /// When the system fails; of what was appended nothing is in the other file then, unless that cannot be cut either.
+    /// When the system fails; none of these bytes are in the other file then, unless that cannot be truncated either.
     fn move_growth(&self, len: u64, path: &Path) -> io::Result<u64> {
         use crate::disk::Disk;
         use crate::file::ReadFile;
@@ -675,7 +691,7 @@ fn exchange_names(one: &Path, other: &Path) -> Result<(), ExchangeError> {
 /// As [`exchange_names`].
 #[cfg(target_os = "linux")]
 fn replace_name(one: &Path, other: &Path) -> Result<(), ExchangeError> {
-    let second = with(other, &SECOND[1..]);
+    let second = with(other, &SECOND_NAME_SUFFIX[1..]);
     let linked = fault::call(|| fs::hard_link(one, &second));
     linked.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => ExchangeError::Unsupported,
@@ -695,7 +711,7 @@ fn replace_name(one: &Path, other: &Path) -> Result<(), ExchangeError> {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Old {
+impl OldFile {
     fn open(_path: &Path) -> Result<Self, ExchangeError> {
         Err(ExchangeError::Unsupported)
     }
@@ -818,7 +834,7 @@ mod tests {
             let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
             fs::write(&path, "old\n").unwrap();
             fs::write(&other, "new\n").unwrap();
-            let old = Old::open(&path).unwrap();
+            let old = OldFile::open(&path).unwrap();
             exchange_names(&path, &other).unwrap();
             fs::write(&other, "old\nlate\n").unwrap();
             assert_eq!(old.move_growth(4, &path).unwrap(), 9);
@@ -845,10 +861,10 @@ mod tests {
         exchange_names(&path, &other).unwrap();
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
-        assert_same(&with(&path, REPLACED), old);
+        assert_same(&with(&path, REPLACED_SUFFIX), old);
 
         // The same while it is undone.
-        let (kept, other) = (with(&path, REPLACED), temporary("undoing"));
+        let (kept, other) = (with(&path, REPLACED_SUFFIX), temporary("undoing"));
         fs::rename(&kept, &other).unwrap();
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
@@ -880,10 +896,10 @@ mod tests {
         finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
         assert_eq!(fs::read(&path).unwrap(), b"new\n");
-        assert_same(&with(&path, REPLACED), old);
+        assert_same(&with(&path, REPLACED_SUFFIX), old);
 
         // The same while it is undone.
-        let kept = with(&path, REPLACED);
+        let kept = with(&path, REPLACED_SUFFIX);
         let other = with(&path, &format!("undoing-{}", number(&read(&path)).unwrap()));
         let second = with(&other, "old");
         fs::rename(&kept, &other).unwrap();
@@ -970,7 +986,7 @@ mod tests {
                     _ => [&now[..], if now == before { after } else { before }],
                 };
                 assert_eq!(now, named, "{fault:?}: {error}");
-                // What could not be looked at is still under one of the two names that the error can mean.
+                // A file that could not be looked at is still under one of the two names that the error can mean.
                 if *state == ExchangeState::Exchanged {
                     assert_eq!(fs::read(other).unwrap(), unnamed, "{fault:?}: {error}");
                 }
@@ -980,7 +996,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_call_of_a_replacement_fails_the_old_file_is_whole() {
+    fn any_failing_call_of_a_replacement_leaves_the_old_file_whole() {
         let said = std::cell::RefCell::new(None);
         fail_every_call(
             |path| fs::write(path, OLD).unwrap(),
@@ -1023,7 +1039,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_call_of_an_undo_fails_both_files_are_whole() {
+    fn any_failing_call_of_an_undo_leaves_both_files_whole() {
         let said = std::cell::RefCell::new(None);
         fail_every_call(
             |path| {
@@ -1061,7 +1077,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_call_fails_while_it_is_finished_the_next_one_finishes() {
+    fn call_after_a_failed_one_finishes_the_exchange() {
         let third =
             |path: &Path, what| with(path, &format!("{what}-{}", number(&read(path)).unwrap()));
         let states: [&dyn Fn(&Path); 6] = [
@@ -1089,7 +1105,7 @@ mod tests {
                 let other = third(path, "repairing");
                 fs::write(&other, NEW).unwrap();
                 exchange_names(path, &other).unwrap();
-                fs::hard_link(&other, with(path, REPLACED)).unwrap();
+                fs::hard_link(&other, with(path, REPLACED_SUFFIX)).unwrap();
             },
             // Rolled back: a process may have appended to the new one.
             &|path| fs::write(third(path, "returning"), NEW).unwrap(),
@@ -1123,7 +1139,7 @@ mod tests {
             fs::write(&path, OLD).unwrap();
             let metadata = read(&path);
             let other = with(&path, &format!("repairing-{}", number(&metadata).unwrap()));
-            let first = Old::open(&path).unwrap();
+            let first = OldFile::open(&path).unwrap();
             new_file(&path, NEW).keep(&other).unwrap();
             // Before the exchange, and after it.
             let replacing = |result| matches!(result, Err(ExchangeError::Replacing));

@@ -1,4 +1,4 @@
-//! Why one file was not put in the place of another one.
+//! The reason why one file was not put in the place of another one.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ pub trait Replace: fmt::Debug {
     fn put(self: Box<Self>, new: NewFile, read: &Metadata) -> Result<PathBuf, ExchangeError>;
 }
 
-/// Why a file was not replaced; it is unchanged then, except as [`Stopped`](Self::Stopped) says.
+/// The reason why a file was not replaced; it is unchanged then, except as [`Stopped`](Self::Stopped) says.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExchangeError {
@@ -38,25 +38,25 @@ pub enum ExchangeError {
     Unsupported,
     /// Something failed after the names were exchanged. Nothing was removed.
     Stopped {
-        /// Which file has the name.
+        /// The file that has the name now.
         state: ExchangeState,
-        /// Where the other one is.
+        /// The path of the other one.
         other: PathBuf,
-        /// What failed.
+        /// The first error.
         error: Box<ExchangeError>,
     },
-    /// The file is unchanged, but what was made of it cannot be removed; the next call does.
+    /// The file is unchanged, but its copy cannot be removed; the next call removes it.
     LeftOver {
-        /// What is left.
+        /// The path of the copy.
         left: PathBuf,
-        /// What failed first.
+        /// The first error.
         error: Box<ExchangeError>,
     },
     /// The system failed.
     Io(io::Error),
 }
 
-/// Which file has the name after an exchange was not completed.
+/// The file that has the name after an exchange was not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExchangeState {

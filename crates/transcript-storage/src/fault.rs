@@ -1,6 +1,6 @@
 //! The seam through which tests fail a system call that changes or looks at names.
 //!
-//! Outside of tests everything here is what it wraps.
+//! Outside of tests everything here only calls the function that it wraps.
 
 use std::io;
 #[cfg(any(test, target_os = "linux"))]
@@ -42,7 +42,7 @@ mod with_faults {
     /// A call that fails, on this thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Fault {
-        /// How many calls come before it.
+        /// The number of calls before it.
         pub(crate) after: u32,
         /// It does its work and fails then, as a network file system does when an answer is lost.
         pub(crate) is_done: bool,

@@ -1,4 +1,4 @@
-//! The traits of open files, and what is known about a file.
+//! The traits of open files, and the properties of files.
 
 use std::fmt::Debug;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -109,7 +109,7 @@ pub struct Metadata {
     pub changed: Option<SystemTime>,
     /// The permissions: the lower 12 bits of the mode (Unix).
     pub mode: Option<u32>,
-    /// Which file it is.
+    /// The identity of the file.
     pub identity: Identity,
 }
 
@@ -142,14 +142,14 @@ impl Metadata {
 
 /// Identifies a file independent of its name: no two files have the same identity at the same time.
 ///
-/// What it is made of is up to the disk. On a file system it is [which file](Self::of_file) it is, and stays the same when the
-/// file changes. A store that replaces whole objects has the [version](Self::of_version) of an object, which is another one
+/// Each disk has its own identities. On a file system the identity is that of [the file](Self::of_file), and stays the same when
+/// the file changes. A store that replaces whole objects has the [version](Self::of_version) of an object, which is another one
 /// after each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity(Kind);
+pub struct Identity(IdentityKind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+enum IdentityKind {
     Unknown,
     File {
         /// The device, and the number of the file on it.
@@ -161,8 +161,8 @@ enum Kind {
 }
 
 impl Identity {
-    /// That of something that the disk does not identify, such as a folder on a disk that keeps only files.
-    pub const UNKNOWN: Self = Self(Kind::Unknown);
+    /// The identity of something that the disk does not identify, such as a folder on a disk that keeps only files.
+    pub const UNKNOWN: Self = Self(IdentityKind::Unknown);
 
     /// Returns the identity of a file of a file system: the device and the number of the file on it (Unix: the inode), and the
     /// time of its creation, where the system reports these.
@@ -170,15 +170,15 @@ impl Identity {
     pub fn of_file(number: Option<(u64, u64)>, created: Option<SystemTime>) -> Self {
         match (number, created) {
             (None, None) => Self::UNKNOWN,
-            _ => Self(Kind::File { number, created }),
+            _ => Self(IdentityKind::File { number, created }),
         }
     }
 
-    /// Returns the identity of a version of an object: a hash of its name and what the store calls the version, such as an
+    /// Returns the identity of a version of an object: a hash of its name and of the version in the words of the store, such as an
     /// entity tag.
     #[must_use]
     pub fn of_version(hash: [u8; 32]) -> Self {
-        Self(Kind::Version(hash))
+        Self(IdentityKind::Version(hash))
     }
 
     /// Returns whether the disk says which file it is.
@@ -191,8 +191,8 @@ impl Identity {
     #[must_use]
     pub fn number(&self) -> Option<(u64, u64)> {
         match self.0 {
-            Kind::File { number, .. } => number,
-            Kind::Unknown | Kind::Version(_) => None,
+            IdentityKind::File { number, .. } => number,
+            IdentityKind::Unknown | IdentityKind::Version(_) => None,
         }
     }
 
@@ -202,8 +202,8 @@ impl Identity {
     pub fn to_bytes(&self) -> [u8; 33] {
         let mut bytes = [0; 33];
         match self.0 {
-            Kind::Unknown => {}
-            Kind::File { number, created } => {
+            IdentityKind::Unknown => {}
+            IdentityKind::File { number, created } => {
                 let (device, number) = number.unwrap_or_default();
                 let created = created.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 let created = created.and_then(|since| u64::try_from(since.as_nanos()).ok());
@@ -212,7 +212,7 @@ impl Identity {
                 bytes[9..17].copy_from_slice(&number.to_le_bytes());
                 bytes[17..25].copy_from_slice(&created.unwrap_or_default().to_le_bytes());
             }
-            Kind::Version(hash) => {
+            IdentityKind::Version(hash) => {
                 bytes[0] = 2;
                 bytes[1..].copy_from_slice(&hash);
             }
@@ -294,7 +294,7 @@ pub struct Status {
     pub is_linked: bool,
 }
 
-/// Returns whether an error says that nothing has the name. Every other one says nothing about what is there.
+/// Returns whether an error says that nothing has the name. Every other one leaves open whether a file is there.
 #[must_use]
 pub fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};

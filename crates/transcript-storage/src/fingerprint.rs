@@ -67,8 +67,8 @@ impl LastBytes {
         self.len = kept + new.len();
     }
 
-    fn keep_last(&mut self, most: usize) {
-        let cut = self.len.saturating_sub(most);
+    fn keep_last(&mut self, max_len: usize) {
+        let cut = self.len.saturating_sub(max_len);
         self.bytes.copy_within(cut..self.len, 0);
         // Equality compares the whole array, so the bytes after the end must be equal, too.
         self.bytes[self.len - cut..].fill(0);
@@ -87,13 +87,13 @@ impl Fingerprint {
     /// returns the number of bytes read.
     ///
     /// # Errors
-    /// Those of `read_at`.
+    /// The errors of `read_at`.
     pub fn read<E>(
         offset: u64,
         mut read_at: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
     ) -> Result<Self, E> {
-        let mut read = |start: u64, most: usize| {
-            let wanted = (offset - start).min(most as u64) as usize;
+        let mut read = |start: u64, max_len: usize| {
+            let wanted = (offset - start).min(max_len as u64) as usize;
             let mut bytes = vec![0; wanted];
             let read = read_at(start, &mut bytes)?;
             bytes.truncate(read);
@@ -157,7 +157,7 @@ impl Fingerprint {
     /// Returns whether a file has this fingerprint at the offset. Takes constant memory.
     ///
     /// # Errors
-    /// Those of `read_at`, which works as for [`read`](Self::read).
+    /// The errors of `read_at`, which works as for [`read`](Self::read).
     pub fn matches<E>(
         &self,
         mut read_at: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,

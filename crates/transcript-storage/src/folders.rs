@@ -6,9 +6,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// How FUSE names a file that was removed while it was open, until it hears that the file was closed: some time after the call
+/// The prefix of the names that FUSE gives to files that were removed while open, until it hears that the file was closed: some time after the call
 /// that closed it.
-const HIDDEN: &str = ".fuse_hidden";
+const HIDDEN_PREFIX: &str = ".fuse_hidden";
 /// The pauses between the tries, in milliseconds.
 const PAUSES_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
@@ -30,7 +30,12 @@ pub(crate) fn remove_folder_with_content(path: &Path) -> io::Result<()> {
 
 fn once_empty(path: &Path, remove: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let is_hidden = |entry: io::Result<fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(HIDDEN))
+        entry.is_ok_and(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(HIDDEN_PREFIX)
+        })
     };
     let is_empty_soon = || fs::read_dir(path).is_ok_and(|mut left| left.all(is_hidden));
     for pause in PAUSES_MS {

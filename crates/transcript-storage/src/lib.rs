@@ -7,11 +7,11 @@
 //! A [`SessionLayout`] says where the files of a session are.
 //!
 //! Two names, or a name and an open file, are the same file if their [`Identity`] is equal. A
-//! [`Fingerprint`] shows whether a file still has the bytes at the ends of what was read, [`Content`] whether it still has
+//! [`Fingerprint`] shows whether a file still has the bytes at both ends of the part that was read, [`Content`] whether it still has
 //! all of it; neither its length nor its modification time can show that.
 //!
-//! What waits for files on behalf of others, such as the syncs of a session, is done by the [`crew`] of the process.
-//! What is to be done for many items, such as files, is done by several threads ([`parallel`]).
+//! The [`crew`] of the process does background work that waits for files, such as the syncs of a session.
+//! [`parallel`] does the same work for many items, such as files, on several threads.
 //!
 //! ```
 //! use std::path::Path;

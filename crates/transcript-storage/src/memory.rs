@@ -19,17 +19,17 @@ use crate::new_file::{NewFile, UnnamedFile};
 /// they are given, so paths should be absolute. It reports all changes of files and their names. Nothing fails but what cannot be done, and equal calls give
 /// equal results: the times of files count the changes of the disk in seconds.
 #[derive(Clone, Default)]
-pub struct MemoryDisk(Arc<Shared>);
+pub struct MemoryDisk(Arc<DiskState>);
 
 #[derive(Default)]
-struct Shared {
-    names: RwLock<Names>,
+struct DiskState {
+    names: RwLock<FilesByPath>,
     clock: Clock,
     subscribers: Subscribers,
 }
 
-/// The files by their names; `None` is a folder. What is above a name is a folder.
-type Names = BTreeMap<PathBuf, Option<Arc<MemoryFile>>>;
+/// The files by their names; `None` is a folder. Each path above a name is a folder.
+type FilesByPath = BTreeMap<PathBuf, Option<Arc<MemoryFile>>>;
 
 /// Counts the changes of a disk, and the files and handles on it.
 #[derive(Clone, Default)]
@@ -113,11 +113,11 @@ impl MemoryDisk {
         Some(content.bytes.clone())
     }
 
-    fn names(&self) -> RwLockReadGuard<'_, Names> {
+    fn names(&self) -> RwLockReadGuard<'_, FilesByPath> {
         self.0.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
+    fn names_mut(&self) -> RwLockWriteGuard<'_, FilesByPath> {
         self.0.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,6 +132,7 @@ impl MemoryDisk {
         let content = Content {
             bytes,
             modified: now,
+            // As the client creates its files (FILE-14).
             mode: 0o600,
             names: 0,
             lock: None,
@@ -148,6 +149,7 @@ impl MemoryDisk {
         self.add_folders(path);
         file.content_mut().names += 1;
         let old = self.names_mut().insert(path.to_owned(), Some(file));
+        // The file itself stays while a handle or another name keeps it.
         if let Some(Some(old)) = old {
             old.content_mut().names -= 1;
         }
@@ -160,12 +162,14 @@ impl MemoryDisk {
 
     /// Reports that a file changed, under each of its names.
     fn report_content(&self, file: &Arc<MemoryFile>) {
+        // The names are found by a walk over all files, which only a subscriber needs.
         if self.0.subscribers.is_empty() {
             return;
         }
         let is_of = |named: &Option<Arc<MemoryFile>>| {
             named.as_ref().is_some_and(|named| Arc::ptr_eq(named, file))
         };
+        // The lock is released before the reports: a subscriber may look at the disk at once.
         let names: Vec<PathBuf> = {
             let names = self.names();
             let named = names.iter().filter(|(_, named)| is_of(named));
@@ -189,6 +193,7 @@ impl MemoryDisk {
     /// Creates the folders above a name.
     fn add_folders(&self, path: &Path) {
         let mut names = self.names_mut();
+        // Folders exist by themselves, so that an empty one can be created, listed and removed.
         for folder in path.ancestors().skip(1) {
             names.entry(folder.to_owned()).or_default();
         }
@@ -286,6 +291,7 @@ impl ReadDisk for MemoryDisk {
         if names.get(folder).ok_or(io::ErrorKind::NotFound)?.is_some() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
+        // Paths are in the order of their parts, so all that is below the folder follows it.
         let below = names.range(folder.to_owned()..);
         let below = below.take_while(|(path, _)| path.starts_with(folder));
         let of_folder = below.filter(|(path, _)| path.parent() == Some(folder));
@@ -337,10 +343,12 @@ impl Disk for MemoryDisk {
                 (file, true)
             }
         };
+        // As on a real disk: an entry of one session would be shown in the other as well.
         if file.content().names > 1 {
             let reason = "it has several names";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
+        // Before the handle of this call counts.
         let has_other_writer = file.content().handles > 0;
         Ok(Opened {
             file: Arc::new(self.handle(file)),
@@ -363,6 +371,7 @@ impl Disk for MemoryDisk {
         Ok(Arc::new(self.handle(file)))
     }
 
+    // Nothing survives the process, so nothing is synced; but the name must exist as on other disks.
     fn sync_name(&self, path: &Path) -> io::Result<()> {
         self.metadata(path).map(|_| ())
     }
@@ -448,6 +457,7 @@ impl Disk for MemoryDisk {
         for file in removed.flatten() {
             file.content_mut().names -= 1;
         }
+        // A subscriber may look at the disk at once.
         drop(names);
         for name in &below {
             self.report_name(name);
@@ -461,6 +471,7 @@ impl Disk for MemoryDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.check_replaced(to)?;
+        // To rename a file to its own name does nothing; here it would lose that name first.
         if from != to {
             let file = self.unlink(from)?;
             self.name(to, file);
@@ -473,6 +484,7 @@ impl ReadFile for MemoryFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let content = self.content();
         let bytes = &content.bytes;
+        // Beyond the end nothing is read, as on a file system: the file may have become shorter.
         let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
         let len = buffer.len().min(bytes.len() - start);
         buffer[..len].copy_from_slice(&bytes[start..start + len]);

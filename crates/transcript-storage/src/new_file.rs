@@ -33,13 +33,13 @@ pub trait UnnamedFile: std::fmt::Debug + Send {
     /// As [`NewFile::keep`].
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     fn keep(self: Box<Self>, path: &Path) -> io::Result<()>;
 
     /// As [`NewFile::replace`].
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     fn replace(self: Box<Self>, path: &Path) -> io::Result<()>;
 }
 
@@ -50,10 +50,10 @@ pub trait UnnamedFile: std::fmt::Debug + Send {
 /// folder until then. A kill leaves that file behind; [`remove_stale`](Self::remove_stale) removes
 /// it.
 #[derive(Debug)]
-pub struct NewFile(Kind);
+pub struct NewFile(NewFileKind);
 
 #[derive(Debug)]
-enum Kind {
+enum NewFileKind {
     #[cfg(target_os = "linux")]
     Unnamed(File),
     Named(tempfile::NamedTempFile),
@@ -61,16 +61,16 @@ enum Kind {
 }
 
 /// The prefixes of temporary names; the second is that of older versions.
-const PREFIXES: [&str; 2] = [".transcript-", ".fork-"];
+const TEMPORARY_PREFIXES: [&str; 2] = [".transcript-", ".fork-"];
 
 /// The number of random characters after the prefix.
 const RANDOM_CHARS: usize = 6;
 
 /// The age from which an unlocked temporary file counts as left by a killed process.
-const STALE_AGE: Duration = Duration::from_secs(60);
+const MIN_STALE_AGE: Duration = Duration::from_secs(60);
 
 /// Runs of NULs of this size become holes in the file.
-const BLOCK: usize = 64 << 10;
+const HOLE_LEN: usize = 64 << 10;
 
 impl NewFile {
     /// Creates a file in the folder of `path`, the name that it will get.
@@ -91,7 +91,7 @@ impl NewFile {
         #[cfg(target_os = "linux")]
         if let Some(file) = unnamed(folder_of(path)) {
             crate::sys::set_mode(&file, 0o600)?;
-            return Ok(Self(Kind::Unnamed(file)));
+            return Ok(Self(NewFileKind::Unnamed(file)));
         }
         Self::named(folder_of(path))
     }
@@ -103,22 +103,22 @@ impl NewFile {
         // The lock marks the file as in use; without it only its age distinguishes it from a stale
         // file.
         let _ = file.as_file().try_lock();
-        Ok(Self(Kind::Named(file)))
+        Ok(Self(NewFileKind::Named(file)))
     }
 
     /// A new file of another disk than that of this machine.
     #[must_use]
     pub fn of_disk(file: Box<dyn UnnamedFile>) -> Self {
-        Self(Kind::OfDisk(file))
+        Self(NewFileKind::OfDisk(file))
     }
 
-    /// Returns the file of this machine; of another disk, what the disk has.
+    /// Returns the file of this machine, or the file object of another disk.
     fn file(&self) -> Result<&File, &dyn UnnamedFile> {
         match &self.0 {
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(file) => Ok(file),
-            Kind::Named(file) => Ok(file.as_file()),
-            Kind::OfDisk(file) => Err(&**file),
+            NewFileKind::Unnamed(file) => Ok(file),
+            NewFileKind::Named(file) => Ok(file.as_file()),
+            NewFileKind::OfDisk(file) => Err(&**file),
         }
     }
 
@@ -132,9 +132,9 @@ impl NewFile {
             Ok(file) => file,
             Err(_) => return self.write_all(bytes),
         };
-        for block in bytes.chunks(BLOCK) {
-            if block.len() == BLOCK && block.iter().all(|byte| *byte == 0) {
-                file.seek(SeekFrom::Current(BLOCK as i64))?;
+        for block in bytes.chunks(HOLE_LEN) {
+            if block.len() == HOLE_LEN && block.iter().all(|byte| *byte == 0) {
+                file.seek(SeekFrom::Current(HOLE_LEN as i64))?;
             } else {
                 file.write_all(block)?;
             }
@@ -168,7 +168,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Returns another handle of the file, for reading what was written.
+    /// Returns another handle of the file, to read the written bytes.
     ///
     /// # Errors
     /// When the system fails.
@@ -202,12 +202,12 @@ impl NewFile {
         }
         let (file, named) = match self.0 {
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(file) => {
+            NewFileKind::Unnamed(file) => {
                 let named = fault::call(|| link(&file, path));
                 (file, named)
             }
             #[cfg(unix)]
-            Kind::Named(file) => {
+            NewFileKind::Named(file) => {
                 let (file, temporary) = file.into_parts();
                 match crate::sys::rename_without_replacing(&temporary, path) {
                     Ok(()) => (file, forget(temporary)),
@@ -215,8 +215,8 @@ impl NewFile {
                 }
             }
             #[cfg(not(unix))]
-            Kind::Named(file) => (file.persist_noclobber(path)?, Ok(())),
-            Kind::OfDisk(file) => return file.keep(path),
+            NewFileKind::Named(file) => (file.persist_noclobber(path)?, Ok(())),
+            NewFileKind::OfDisk(file) => return file.keep(path),
         };
         let kept = named.and_then(|()| sync_name(&file, path));
         kept.map_err(|error| remove_named(&file, path, error))
@@ -233,7 +233,7 @@ impl NewFile {
         }
         let (file, temporary) = match self.0 {
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(file) => {
+            NewFileKind::Unnamed(file) => {
                 // Once it has a name, no other call may fail before somebody owns the name.
                 let linked = |name: &Path| {
                     let linked = fault::call(|| link(&file, name));
@@ -242,8 +242,8 @@ impl NewFile {
                 let made = temporary_names().make_in(folder_of(path), linked)?;
                 (file, made.into_temp_path())
             }
-            Kind::Named(file) => file.into_parts(),
-            Kind::OfDisk(file) => return file.replace(path),
+            NewFileKind::Named(file) => file.into_parts(),
+            NewFileKind::OfDisk(file) => return file.replace(path),
         };
         if let Err(error) = fault::call(|| fs::rename(&temporary, path)) {
             return Err(remove_temporary(temporary, error));
@@ -275,9 +275,9 @@ impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(file) => file.write(bytes),
-            Kind::Named(file) => file.as_file_mut().write(bytes),
-            Kind::OfDisk(file) => file.write(bytes),
+            NewFileKind::Unnamed(file) => file.write(bytes),
+            NewFileKind::Named(file) => file.as_file_mut().write(bytes),
+            NewFileKind::OfDisk(file) => file.write(bytes),
         }
     }
 
@@ -311,7 +311,7 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 
 fn temporary_names() -> tempfile::Builder<'static, 'static> {
     let mut names = tempfile::Builder::new();
-    names.prefix(PREFIXES[0]).rand_bytes(RANDOM_CHARS);
+    names.prefix(TEMPORARY_PREFIXES[0]).rand_bytes(RANDOM_CHARS);
     names
 }
 
@@ -334,7 +334,7 @@ fn remove_temporary(temporary: tempfile::TempPath, error: io::Error) -> io::Erro
     }
 }
 
-/// Returns an error that also says what is left.
+/// Returns an error that also names the file that is left.
 fn not_removed(path: &Path, error: &io::Error) -> io::Error {
     let what = format!("{error}; {} cannot be removed, either", path.display());
     io::Error::new(error.kind(), what)
@@ -367,7 +367,7 @@ fn sync_name(file: &File, _path: &Path) -> io::Result<()> {
 }
 
 fn is_ours(name: &str) -> bool {
-    let mut rests = PREFIXES
+    let mut rests = TEMPORARY_PREFIXES
         .iter()
         .filter_map(|prefix| name.strip_prefix(prefix));
     rests.any(|rest| {
@@ -376,7 +376,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn is_stale(path: &Path) -> bool {
-    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > STALE_AGE);
+    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > MIN_STALE_AGE);
     let is_file = fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_file() && found.modified().is_ok_and(is_old));
     is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
@@ -496,8 +496,11 @@ mod tests {
     fn long_runs_of_nuls_stay_holes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        for (before, nuls, behind) in [(0, 10 * BLOCK, 0), (5, 3 * BLOCK + 7, 9), (BLOCK, BLOCK, 1)]
-        {
+        for (before, nuls, behind) in [
+            (0, 10 * HOLE_LEN, 0),
+            (5, 3 * HOLE_LEN + 7, 9),
+            (HOLE_LEN, HOLE_LEN, 1),
+        ] {
             let bytes = [vec![b'a'; before], vec![0; nuls], vec![b'z'; behind]].concat();
             let mut file = NewFile::beside(&path).unwrap();
             file.write_sparse(&bytes).unwrap();
@@ -508,7 +511,7 @@ mod tests {
                 use std::os::unix::fs::MetadataExt;
                 let taken = fs::metadata(&path).unwrap().blocks() * 512;
                 assert!(
-                    taken <= (before + behind + 2 * BLOCK) as u64,
+                    taken <= (before + behind + 2 * HOLE_LEN) as u64,
                     "{taken} bytes"
                 );
             }
@@ -520,7 +523,7 @@ mod tests {
     fn only_what_killed_processes_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let old = SystemTime::now() - 2 * STALE_AGE;
+        let old = SystemTime::now() - 2 * MIN_STALE_AGE;
         for name in [
             ".transcript-a1B2c3",
             ".fork-Zz90aa",
@@ -550,7 +553,7 @@ mod tests {
 
     fn used_name(file: &NewFile) -> String {
         match &file.0 {
-            Kind::Named(file) => file
+            NewFileKind::Named(file) => file
                 .path()
                 .file_name()
                 .unwrap()
@@ -558,8 +561,8 @@ mod tests {
                 .unwrap()
                 .to_owned(),
             #[cfg(target_os = "linux")]
-            Kind::Unnamed(_) => String::new(),
-            Kind::OfDisk(_) => String::new(),
+            NewFileKind::Unnamed(_) => String::new(),
+            NewFileKind::OfDisk(_) => String::new(),
         }
     }
 }

@@ -3,9 +3,9 @@
 //! Archives, pages and folders of other machines name files. What is restored, imported, exported, merged or copied is
 //! written only as these functions allow: a name has the shape of a file that belongs to a session
 //! ([`check_name`]), the way to it leads through no link ([`check_folders`]), the file can do no more than its owner
-//! could ([`safe_mode`]), and what is no regular file is not replaced ([`output_at`]).
+//! could ([`safe_mode`]), and only regular files are replaced ([`output_at`]).
 //!
-//! Captures use the same shapes, so that whatever is captured can be put back.
+//! Captures use the same shapes, so that every captured file can be restored.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ pub const PROJECTS: &str = "projects";
 /// Files of a session in deeper folders are not looked at.
 const MAX_DEPTH: usize = SessionLayout::MAX_DEPTH;
 
-/// Why a name is not written.
+/// The reason why a name is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameRefusal {
@@ -36,7 +36,7 @@ pub enum NameRefusal {
     Special,
 }
 
-/// What is in the place of a folder.
+/// The kind of a file that is in the place of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkOrFile {
@@ -148,7 +148,7 @@ pub fn is_session_name(name: &str) -> bool {
 #[must_use]
 pub fn may_hold_credentials(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    const NAMES: [&str; 9] = [
+    const CREDENTIAL_NAMES: [&str; 9] = [
         ".credentials.json",
         "credentials.json",
         "auth.json",
@@ -159,9 +159,10 @@ pub fn may_hold_credentials(name: &str) -> bool {
         ".npmrc",
         ".pgpass",
     ];
-    const ENDS: [&str; 6] = [".vscdb", ".pem", ".key", ".p12", ".pfx", ".keychain-db"];
-    NAMES.contains(&&*name)
-        || ENDS.iter().any(|end| name.ends_with(end))
+    const CREDENTIAL_SUFFIXES: [&str; 6] =
+        [".vscdb", ".pem", ".key", ".p12", ".pfx", ".keychain-db"];
+    CREDENTIAL_NAMES.contains(&&*name)
+        || CREDENTIAL_SUFFIXES.iter().any(|end| name.ends_with(end))
         || name.starts_with(".env.")
         || name.starts_with("id_rsa")
         || name.starts_with("id_ed25519")
@@ -240,7 +241,7 @@ pub fn check_folders(
     Ok(Ok(()))
 }
 
-/// What an output that a person named is.
+/// The kind of an output that a person named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputKind {
@@ -252,7 +253,7 @@ pub enum OutputKind {
     Stream,
 }
 
-/// Returns what is at the path of an output. A link to a regular file stays, and the file is the output.
+/// Returns the kind of the file at the path of an output. A link to a regular file stays, and the file is the output.
 ///
 /// # Errors
 /// As [`InvalidInput`](io::ErrorKind::InvalidInput), with a sentence, when it is a folder, a disk, a socket or a link that leads
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_next_to_the_projects_needs_their_name() {
+    fn files_next_to_the_projects_need_their_name() {
         let disk = MemoryDisk::new();
         let name = format!("tasks/{ID}/1.json");
         let place = |root| place_of(&disk, Path::new(root), &name).unwrap().unwrap();

@@ -43,7 +43,7 @@ fn processors() -> usize {
     })
 }
 
-/// How many threads [`in_order_within`] uses, and how far they work ahead.
+/// The limits of [`in_order_within`]: the number of its threads, and how far they work ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// The number of threads, as for [`threads`].
@@ -52,7 +52,7 @@ pub struct Limits {
     pub ahead: Option<NonZeroUsize>,
 }
 
-/// Returns what is made of each item. Each thread makes with a function that `maker` returns, which may keep buffers from
+/// Returns the result for each item. Each thread makes results with a function that `maker` returns, which may keep buffers from
 /// one item to the next.
 pub fn map<'i, T: Sync, R: Send, M: FnMut(&'i T) -> R>(
     items: &'i [T],
@@ -77,7 +77,7 @@ pub fn map<'i, T: Sync, R: Send, M: FnMut(&'i T) -> R>(
     }
 }
 
-/// Calls `take` on this thread with each of `numbers` and what was made for it, in order. See [`map`] for `maker`.
+/// Calls `take` on this thread with each of `numbers` and its result, in order. See [`map`] for `maker`.
 ///
 /// # Errors
 /// The first of `take`, which ends it.
@@ -101,7 +101,7 @@ pub fn in_order_within<R: Send, E, M: FnMut(usize) -> R>(
 ) -> Result<(), E> {
     let threads = threads(limits.threads, numbers.len());
     let queue = Queue {
-        state: Mutex::new(State {
+        state: Mutex::new(PoolState {
             next: numbers.start,
             left: numbers,
             made: BTreeMap::new(),
@@ -136,15 +136,15 @@ pub fn in_order_within<R: Send, E, M: FnMut(usize) -> R>(
     })
 }
 
-/// The items that are to be made, and what was made of them and not taken yet.
+/// The items to process, and the results that were not taken yet.
 struct Queue<R> {
-    state: Mutex<State<R>>,
+    state: Mutex<PoolState<R>>,
     changed: Condvar,
     /// The maximum number of items that are begun and not taken.
     ahead: usize,
 }
 
-struct State<R> {
+struct PoolState<R> {
     /// The numbers that no thread has begun.
     left: Range<usize>,
     /// The number that is taken next.
@@ -166,11 +166,11 @@ impl<R> Drop for Stopper<'_, R> {
 }
 
 impl<R> Queue<R> {
-    fn lock(&self) -> MutexGuard<'_, State<R>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, mut state: MutexGuard<'s, State<R>>) -> MutexGuard<'s, State<R>> {
+    fn wait<'s>(&self, mut state: MutexGuard<'s, PoolState<R>>) -> MutexGuard<'s, PoolState<R>> {
         state.waiting += 1;
         let state = self.changed.wait(state);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ impl<R> Queue<R> {
     }
 
     /// Wakes the threads that wait, if there are any: most changes need no system call.
-    fn notify(&self, state: &State<R>) {
+    fn notify(&self, state: &PoolState<R>) {
         if state.waiting > 0 {
             self.changed.notify_all();
         }
@@ -203,7 +203,7 @@ impl<R> Queue<R> {
         }
     }
 
-    /// Returns what was made of the next item, or without it the number of an item that the caller makes meanwhile; `None` when all
+    /// Returns the result for the next item, or without it the number of an item that the caller makes meanwhile; `None` when all
     /// are taken.
     fn next(&self) -> Option<(usize, Option<thread::Result<R>>)> {
         let mut state = self.lock();

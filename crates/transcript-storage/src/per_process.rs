@@ -1,4 +1,4 @@
-//! What there is once in a process, and not in a child that it forks.
+//! Values of which each process has one of its own, also a child that it forks.
 
 use std::process;
 use std::sync::OnceLock;

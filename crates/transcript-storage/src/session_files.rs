@@ -7,7 +7,7 @@ use crate::disk::ReadDisk;
 use crate::file::FileKind;
 use crate::session_layout::SessionLayout;
 
-/// What a walk over the folder of a session meets.
+/// One thing that a walk over the folder of a session finds.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SideFile<'w> {
@@ -36,11 +36,11 @@ impl SessionLayout {
         names.iter().map(|name| folder.join(name)).collect()
     }
 
-    /// Walks over what is in the folder of a session, or at a path `below` it, as deep as [`MAX_DEPTH`](Self::MAX_DEPTH) says;
+    /// Walks over the files in the folder of a session, or at a path `below` it, as deep as [`MAX_DEPTH`](Self::MAX_DEPTH) says;
     /// sorted by name in each folder. Links in it are not followed. `visit` says whether a folder is entered.
     ///
     /// # Errors
-    /// What `visit` returns.
+    /// The errors of `visit`.
     pub fn walk<E>(
         &self,
         disk: &dyn ReadDisk,
@@ -60,7 +60,7 @@ impl SessionLayout {
     /// session, which must not omit anything.
     ///
     /// # Errors
-    /// What `visit` returns.
+    /// The errors of `visit`.
     pub fn walk_all<E>(
         &self,
         disk: &dyn ReadDisk,

@@ -1,9 +1,9 @@
-//! Where the files of a session are.
+//! The paths of the files of a session.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Where the files of a session are, from the path of its own file: the one place that knows the names in the folder of a
+/// The paths of the files of a session, from the path of its own file: the one place that knows the names in the folder of a
 /// session, and how deep it is looked.
 ///
 /// The own file is `ID.jsonl`. The folder `ID` beside it has the files of subagents, results that are too long for a line, and
@@ -33,7 +33,7 @@ pub struct SessionLayout {
 }
 
 impl SessionLayout {
-    /// That of the client.
+    /// The layout of the client.
     pub const CLIENT: Self = Self {
         ending: "jsonl",
         subagents: "subagents",

@@ -1,5 +1,5 @@
-//! The threads, locks and clock of the [crew](crate::crew) and of what it works for: those of std, or with
-//! `cfg(shuttle)` those of a model checker, so that tests can try schedules that a machine seldom produces.
+//! The threads, locks and clock of the [crew](crate::crew) and of its callers: those of std, or with `cfg(shuttle)` those of a
+//! model checker, so that tests can try schedules that a machine seldom produces.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -20,17 +20,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the condition is notified, or for `most`.
+/// Waits until the condition is notified, or for `timeout`.
 pub fn wait<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
-    most: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> MutexGuard<'a, T> {
-    let Some(most) = most else {
+    let Some(timeout) = timeout else {
         let guard = condition.wait(guard);
         return guard.unwrap_or_else(PoisonError::into_inner);
     };
-    let waited = condition.wait_timeout(guard, most);
+    let waited = condition.wait_timeout(guard, timeout);
     waited.unwrap_or_else(PoisonError::into_inner).0
 }
 
@@ -125,9 +125,9 @@ mod model {
         pub fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
-            most: Duration,
+            timeout: Duration,
         ) -> LockResult<(MutexGuard<'a, T>, bool)> {
-            let until = Instant::now() + most;
+            let until = Instant::now() + timeout;
             let before = self.notices.load(Ordering::Relaxed);
             let mutex = guard.mutex;
             drop(guard);
@@ -150,12 +150,12 @@ mod model {
         pub fn wait_timeout_while<'a, T>(
             &self,
             mut guard: MutexGuard<'a, T>,
-            most: Duration,
+            timeout: Duration,
             mut condition: impl FnMut(&mut T) -> bool,
         ) -> LockResult<(MutexGuard<'a, T>, bool)> {
             let mut is_over = false;
             while condition(&mut guard) && !is_over {
-                let waited = self.wait_timeout(guard, most);
+                let waited = self.wait_timeout(guard, timeout);
                 (guard, is_over) = waited.unwrap_or_else(PoisonError::into_inner);
             }
             Ok((guard, is_over))
@@ -167,7 +167,7 @@ mod model {
         static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    /// How much time passes with each query of the clock.
+    /// The time that passes with each query of the clock.
     const TICK: Duration = Duration::from_micros(10);
 
     /// A clock that advances only when it is queried or when a wait times out, so that a replayed

@@ -136,7 +136,7 @@ impl FsWatch {
             }
         });
         let subscription = match disk.reporter() {
-            Reporter::Nobody => None,
+            Reporter::Unavailable => None,
             Reporter::System => SystemChanges.subscribe(on_change),
             Reporter::Disk(changes) => changes.subscribe(on_change),
         };

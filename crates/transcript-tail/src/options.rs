@@ -53,7 +53,7 @@ impl FollowOptions {
 
     /// Returns whether events are used, and there can be any.
     pub(crate) fn has_events(&self) -> bool {
-        self.has_events && !matches!(self.disk.reporter(), Reporter::Nobody)
+        self.has_events && !matches!(self.disk.reporter(), Reporter::Unavailable)
     }
 
     /// Sets where to start in files that already exist.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use transcript_format::names::TranscriptFile;
-use transcript_reader::{Error, ErrorKind, Walked, subagents_on, walk_store};
+use transcript_reader::{Error, ErrorKind, WalkedFile, subagents_on, walk_store};
 use transcript_storage::crew::Task;
 use transcript_storage::{Metadata, ReadDisk, SessionLayout, WatchedFolder};
 
@@ -587,15 +587,15 @@ impl FolderScan {
         let below = |path: &Path| Some(path.strip_prefix(top).ok()?.to_str()?.to_owned());
         let walked = walk_store(&*disk, top, &mut |walked| {
             match walked {
-                Walked::Folder { path, .. } => {
+                WalkedFile::Folder { path, .. } => {
                     return below(path).is_some_and(|below| may_hold_transcripts(&below));
                 }
-                Walked::File { path, metadata }
+                WalkedFile::File { path, metadata }
                     if below(path).is_some_and(|below| is_transcript(&below)) =>
                 {
                     self.files.push((path.to_owned(), metadata));
                 }
-                Walked::Problem(error) => self.add_error(error),
+                WalkedFile::Problem(error) => self.add_error(error),
                 _ => {}
             }
             false

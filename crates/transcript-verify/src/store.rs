@@ -18,7 +18,7 @@ use transcript_format::names::{self, agent_of, is_id, is_key_of};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
 use transcript_reader::{
-    Bodies, EntryRef, Error, Index, Source, Subagent, Walked, subagents_on, walk_store,
+    Bodies, EntryRef, Error, Index, Source, Subagent, WalkedFile, subagents_on, walk_store,
 };
 use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
@@ -501,15 +501,15 @@ impl Found {
         elsewhere.into_iter().chain(beside)
     }
 
-    fn add(&mut self, disk: &dyn ReadDisk, walked: Walked<'_>) -> bool {
+    fn add(&mut self, disk: &dyn ReadDisk, walked: WalkedFile<'_>) -> bool {
         match walked {
-            Walked::File { path, .. } => {
+            WalkedFile::File { path, .. } => {
                 if disk.layout().has_ending(path) {
                     self.files.push(path.to_owned());
                 }
                 false
             }
-            Walked::Folder { path, has_session } => {
+            WalkedFile::Folder { path, has_session } => {
                 let layout = disk.layout();
                 let name = path.file_name().and_then(|name| name.to_str());
                 let name = name.unwrap_or_default();
@@ -525,7 +525,7 @@ impl Found {
                 }
                 name != layout.results
             }
-            Walked::Problem(error) => {
+            WalkedFile::Problem(error) => {
                 self.problems.push(error);
                 false
             }

@@ -11,7 +11,7 @@ use transcript_storage::SessionLayout;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentId(Box<str>);
 
-/// Why a text is not a valid agent id.
+/// The reason why a text is not a valid agent id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the id of an agent is 1 to 128 letters, digits, `-` and `_`")]
 pub struct InvalidAgentId;

@@ -92,7 +92,7 @@ impl AsyncWriter {
     /// Queues an entry; see [`Writer::queue`].
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub async fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
         let writer = Arc::clone(&self.writer);
         self.blocking(move || writer.queue(draft)).await
@@ -101,7 +101,7 @@ impl AsyncWriter {
     /// Writes everything that is queued; see [`Writer::flush`].
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub async fn flush(&self) -> Result<(), Error> {
         self.append_all(Vec::new()).await.map(drop)
     }
@@ -109,7 +109,7 @@ impl AsyncWriter {
     /// Makes everything written so far survive a power cut; see [`Writer::sync`].
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub async fn sync(&self) -> Result<(), Error> {
         let _running = self.running.token();
         self.flush().await?;

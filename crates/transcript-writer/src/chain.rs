@@ -10,7 +10,7 @@ use crate::draft::{Draft, EntryId, Parent, Pin};
 use crate::error::ErrorKind;
 use crate::ids::EntryIds;
 
-/// What a reader found in a session: the writer never reads a history itself.
+/// The state of a session as a reader found it: the writer never reads a history itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResumePoint {
@@ -37,7 +37,7 @@ pub struct ResumePoint {
     /// The last line of each [kind of state](EntryKind::is_state) and the offset of its first byte,
     /// for [`end_turn`](crate::Writer::end_turn). Lines of other kinds are ignored.
     pub state: Vec<(Draft, u64)>,
-    /// The fingerprint of what was read of the file, to recognize it. Without it the file is not
+    /// The fingerprint of the bytes that were read, to recognize the file. Without it the file is not
     /// checked.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -50,14 +50,14 @@ pub(crate) struct Chains {
     leaf: Option<EntryId>,
     agent_leaves: HashMap<Box<str>, EntryId>,
     calls: HashMap<Box<str>, EntryId>,
-    main: Main,
+    main: MainChain,
     /// The changes by the current batch, to undo them if it cannot be written.
     journal: Vec<ChainChange>,
 }
 
 /// The state of the main conversation besides its leaf.
 #[derive(Clone, Debug, Default)]
-struct Main {
+struct MainChain {
     /// The entries that the last compaction preserved.
     kept: Arc<EntryIds>,
     /// Entries with open calls that are not part of the conversation any more.
@@ -86,7 +86,7 @@ enum ChainChange {
     Known(EntryId),
     Leaf(Option<Box<str>>, Option<EntryId>),
     Call(Box<str>, Option<EntryId>),
-    Main(Main),
+    MainChain(MainChain),
 }
 
 /// The parent of an entry.
@@ -106,12 +106,12 @@ impl Chains {
             leaf: known.leaf,
             agent_leaves: agents.map(|(agent, leaf)| (agent.into(), leaf)).collect(),
             calls: calls.map(|(call, entry)| (call.into(), entry)).collect(),
-            main: Main {
+            main: MainChain {
                 kept: Arc::new(known.kept),
                 is_pinned: known.is_pinned,
                 is_rewound: known.is_rewound,
                 needs_pin: known.needs_pin,
-                ..Main::default()
+                ..MainChain::default()
             },
             journal: Vec::new(),
         }
@@ -160,13 +160,13 @@ impl Chains {
 
     /// Continues the conversation after `leaf`.
     pub(crate) fn rewind(&mut self, leaf: Option<EntryId>) {
-        self.leave_calls(leaf.as_slice());
+        self.abandon_calls(leaf.as_slice());
         self.leaf = leaf;
         self.main.is_rewound = true;
     }
 
     /// Abandons the open calls of entries that were withdrawn.
-    pub(crate) fn leave(&mut self, withdrawn: &[EntryId]) {
+    pub(crate) fn abandon_withdrawn(&mut self, withdrawn: &[EntryId]) {
         let mut left = EntryIds::clone(&self.main.left);
         left.extend(withdrawn.iter().cloned());
         self.main.left = Arc::new(left);
@@ -204,13 +204,13 @@ impl Chains {
     /// Abandons the open calls that are not in `stay`: their results become children of the current
     /// leaf instead of the call, because a child of the call would lead back to the abandoned
     /// branch.
-    fn leave_calls(&mut self, stay: &[EntryId]) {
+    fn abandon_calls(&mut self, stay: &[EntryId]) {
         let open = self.calls.values().filter(|entry| !stay.contains(entry));
         self.main.left = Arc::new(open.cloned().collect());
     }
 
-    fn change_main(&mut self, change: impl FnOnce(&mut Main)) {
-        self.journal.push(ChainChange::Main(self.main.clone()));
+    fn change_main(&mut self, change: impl FnOnce(&mut MainChain)) {
+        self.journal.push(ChainChange::MainChain(self.main.clone()));
         change(&mut self.main);
     }
 
@@ -307,12 +307,12 @@ impl Chains {
         if let Some(keeps) = &draft.keeps
             && parent.is_none()
         {
-            self.journal.push(ChainChange::Main(self.main.clone()));
+            self.journal.push(ChainChange::MainChain(self.main.clone()));
             // A boundary after a pin clears it (LEAF-13).
             self.main.needs_pin = false;
             self.main.is_unseen = false;
             self.main.kept = Arc::new(keeps.iter().cloned().collect());
-            self.leave_calls(keeps);
+            self.abandon_calls(keeps);
         }
     }
 
@@ -337,7 +337,7 @@ impl Chains {
                 Some(ChainChange::Call(call, None)) => {
                     self.calls.remove(&call);
                 }
-                Some(ChainChange::Main(main)) => self.main = main,
+                Some(ChainChange::MainChain(main)) => self.main = main,
                 None => break,
             }
         }

@@ -73,7 +73,7 @@ impl FromStr for EntryId {
     }
 }
 
-/// Why a text is not the id of an entry. Names a byte of the text and never quotes it.
+/// The reason why a text is not the id of an entry. Names a byte of the text and never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidEntryId {
     /// The first byte that no id has; `None` when the text is empty.
@@ -126,7 +126,7 @@ pub struct Draft {
     pub(crate) pin: Option<Pin>,
     /// The entry that a tombstone of the stream protocol withdraws.
     withdrawn: Option<EntryId>,
-    has: Members,
+    has: PresentMembers,
     /// Why readers would not find it in the conversation, although it looks like a part of it.
     fault: Option<&'static str>,
     /// A call that it answers must be open when it is written.
@@ -135,7 +135,7 @@ pub struct Draft {
     is_copy: bool,
 }
 
-/// What a `last-prompt` line with a leaf does (LEAF-6).
+/// The effect of a `last-prompt` line with a leaf (LEAF-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// Names the uuid of zeros, and so clears the previous pin.
@@ -167,7 +167,7 @@ pub(crate) enum Parent {
 
 /// The members that the text of a draft already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Members {
+struct PresentMembers {
     uuid: bool,
     parent: bool,
     timestamp: bool,
@@ -182,7 +182,7 @@ struct Members {
     agent: bool,
 }
 
-/// Why a text is not an entry. Names a byte of the text and never quotes it.
+/// The reason why a text is not an entry. Names a byte of the text and never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an entry: {reason} (byte {at})")]
 pub struct InvalidEntry {
@@ -224,6 +224,7 @@ impl Draft {
     /// a `uuid` that is not a string. Also when a string contains a character that some readers
     /// cannot represent: NUL (`\u0000`), or half of a surrogate pair (`\ud83d` alone).
     pub fn entry(json: &str) -> Result<Self, InvalidEntry> {
+        // JSON allows these escapes, and our readers take them: other readers lose the line, or end the text there.
         match unwanted_escape(json.trim_ascii()) {
             Some((reason, at)) => Err(invalid(reason, at)),
             None => Self::read(json),
@@ -238,6 +239,7 @@ impl Draft {
     pub fn copy(json: &str) -> Result<Self, InvalidEntry> {
         Ok(Self {
             is_copy: true,
+            // A fork copies every line that readers accept, also those that another tool wrote in an odd form.
             fault: None,
             withdrawn: None,
             ..Self::read(json)?
@@ -246,6 +248,7 @@ impl Draft {
 
     fn read(json: &str) -> Result<Self, InvalidEntry> {
         let text = json.trim_ascii();
+        // Written, such a line would be damage: readers skip it, and the links of its children lead nowhere.
         if text.len() > DEFAULT_LINE_CAP {
             return Err(invalid("longer than readers accept", DEFAULT_LINE_CAP));
         }
@@ -254,6 +257,7 @@ impl Draft {
             .scan(text.as_bytes())
             .map_err(|error| invalid(error.kind.reason(), error.at))?;
         let flags = envelope.flags();
+        // Readers differ in which of two equal keys counts, so links would depend on the reader.
         if flags.contains(Flags::DUPLICATE_NAME) {
             return Err(invalid("duplicate key", 0));
         }
@@ -282,6 +286,7 @@ impl Draft {
             let tools = envelope.tools().filter(move |tool| tool.role == role);
             tools.map(|tool| tool.id.decode().into()).collect()
         };
+        // The braces are added again when the line is written, with the missing members before and after these.
         let inside = inside(text);
         Ok(Self {
             kind: envelope.kind(),
@@ -298,7 +303,7 @@ impl Draft {
             withdrawn: withdrawn(&object, envelope.kind()),
             fault: fault(&object, envelope.kind()),
             needs_open_calls: false,
-            has: Members {
+            has: PresentMembers {
                 uuid: has("uuid"),
                 parent: has("parentUuid"),
                 timestamp: has("timestamp"),
@@ -377,7 +382,7 @@ impl Draft {
             keeps: None,
             pin: None,
             withdrawn: None,
-            has: Members::default(),
+            has: PresentMembers::default(),
             fault: None,
             needs_open_calls: false,
             is_copy: false,
@@ -435,6 +440,7 @@ impl Draft {
 
     /// Returns whether readers accept the line that was made of the entry.
     pub(crate) fn is_readable(&self, line: &str) -> bool {
+        // The line is longer than the draft: the cap has to be checked again with all members.
         line.len() <= DEFAULT_LINE_CAP && (self.is_copy || unwanted_escape(line).is_none())
     }
 
@@ -462,6 +468,7 @@ impl Draft {
 
     /// Creates the engine line that removes these entries from the conversation.
     pub(crate) fn tombstones(entries: &[EntryId]) -> Result<Self, ErrorKind> {
+        // One line for all of them: a crash leaves all removed, or none (docs/format.md).
         Self::try_from(&make::tombstones(entries)).map_err(|_| ErrorKind::InvalidEntry)
     }
 
@@ -498,13 +505,14 @@ impl Draft {
     /// As [`assistant`](Self::assistant), with what `complete` makes of each entry.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub fn assistant_with(
         message: &str,
         complete: impl Fn(NewEntry) -> NewEntry,
     ) -> Result<Vec<Self>, InvalidEntry> {
         let message =
             Object::parse(message).map_err(|_| invalid("the message is not an object", 0))?;
+        // A prompt passed by mistake would be shown as words of the model.
         if message.str("role").is_some_and(|role| role != "assistant") {
             return Err(invalid("the role of the message is not `assistant`", 0));
         }
@@ -547,6 +555,7 @@ impl Draft {
             members.remove("sessionId");
             Some(members)
         };
+        // Equal bytes are the usual case, as clients repeat their lines (META-1), and need no parse.
         self.inside == other.inside
             || self.kind == other.kind
                 && members(self).is_some_and(|own| Some(own) == members(other))
@@ -589,6 +598,7 @@ impl Draft {
             }
             Some(entry.with("message", &message))
         });
+        // The values of the caller are JSON, but may have line feeds between them, which would tear the line.
         let is_fine = |text: &String| {
             !has_line_break(text)
                 && unwanted_escape(text).is_none()
@@ -614,7 +624,7 @@ impl Draft {
     }
 
     /// Writes the line, including the newline.
-    pub(crate) fn write(&self, line: &mut String, fill: &Fill<'_>) {
+    pub(crate) fn write(&self, line: &mut String, fill: &FieldValues<'_>) {
         // A message of the stream protocol names its subagent by the call that started it.
         let agent = match &self.chain {
             Some(agent) if fill.agent.is_empty() && !agent.is_empty() => Json::id(agent),
@@ -626,6 +636,7 @@ impl Draft {
             agent.text()
         };
         line.push('{');
+        // Links come first, as clients write them: lists recognize an entry by the start of its line.
         if self.kind.is_chain() {
             if !self.has.parent {
                 line.push_str("\"parentUuid\":");
@@ -700,6 +711,7 @@ fn keeps(object: &Object<'_>, kind: EntryKind) -> Option<Vec<EntryId>> {
     if kind != EntryKind::System || subtype != SystemKind::CompactBoundary.name() {
         return None;
     }
+    // `Some` also without a list: any boundary clears a pin and ends the calls before it.
     let list = || {
         let metadata = object.get("compactMetadata")?.object()?;
         let messages = metadata.get("preservedMessages")?.object()?;
@@ -734,6 +746,7 @@ fn fault(object: &Object<'_>, kind: EntryKind) -> Option<&'static str> {
     if !is_answer && kind != EntryKind::User {
         let is_unknown = kind == EntryKind::Other;
         let is_placed = |key: &&str| object.get(key).is_some();
+        // Unknown metadata lines are allowed: newer clients write some. With these members it is a misspelled message.
         let looks_like_one = ["message", "content", "parentUuid"].iter().any(is_placed);
         return (is_unknown && looks_like_one)
             .then_some("its `type` is unknown; a message is `user` or `assistant`");
@@ -744,6 +757,7 @@ fn fault(object: &Object<'_>, kind: EntryKind) -> Option<&'static str> {
     let Some(message) = message.object() else {
         return Some("its `message` is not an object");
     };
+    // Readers take the role from the type: a message of the other role would change sides.
     match message.get("role").map(|role| role.str()) {
         Some(Some(role)) if (role == "assistant") == is_answer => {}
         None => {}
@@ -778,6 +792,7 @@ fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
     let mut next = 0;
     while let Some(found) = bytes.get(next..).and_then(|rest| memchr(b'\\', rest)) {
         let at = next + found;
+        // Past the escaped character: `\\u0000` is a backslash and five characters, not a NUL.
         next = at + 2;
         match unit(at) {
             Some(0) => return Some(("a NUL character in a string", at)),
@@ -804,7 +819,7 @@ fn has_line_break(text: &str) -> bool {
 
 /// The values for the missing fields of a draft, as JSON except for ids; empty for none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fill<'a> {
+pub(crate) struct FieldValues<'a> {
     pub(crate) parent: Option<&'a EntryId>,
     /// The entry with the call that a result answers.
     pub(crate) source: Option<&'a EntryId>,

@@ -23,7 +23,7 @@ pub struct Compacted {
     pub kept: Vec<EntryId>,
 }
 
-/// What is recorded when a turn ends.
+/// The metadata lines that are written at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct TurnEnd {

@@ -19,13 +19,13 @@ use transcript_storage::{Disk, File};
 pub enum Repair {
     /// The last line was complete except for its newline, which was added.
     Completed {
-        /// Where the line starts.
+        /// The offset of the line.
         offset: u64,
     },
     /// The last line was torn, or lines of a compaction were missing. The bytes were saved in a
     /// file next to it and truncated.
     Cut {
-        /// Where they started.
+        /// The offset at which they started.
         offset: u64,
         /// The length in bytes.
         len: u64,
@@ -35,19 +35,19 @@ pub enum Repair {
     /// The last line was damaged and was kept as it is. It ends with a newline now, or gets one
     /// with the next write.
     Sealed {
-        /// Where it starts.
+        /// The offset of the line.
         offset: u64,
         /// Its length in bytes, without the newline.
         len: u64,
-        /// Why it was not truncated.
-        why: Kept,
+        /// The reason why it was not truncated.
+        why: KeptReason,
     },
 }
 
-/// Why a damaged last line was kept.
+/// The reason why a damaged last line was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kept {
+pub enum KeptReason {
     /// Another process may still be writing it.
     OtherWriter,
     /// It contains a complete entry.
@@ -90,7 +90,7 @@ impl EndRepair {
 }
 
 /// The time in which the length of the file must not change, without a lease to detect other writers.
-const STABLE_TIME: Duration = Duration::from_millis(250);
+const MIN_STABLE_TIME: Duration = Duration::from_millis(250);
 
 const BLOCK_SIZE: u64 = 64 << 10;
 
@@ -111,7 +111,7 @@ pub(crate) fn repair_end(
     let len = file.status()?.len;
     let tail = last_line(file, len)?;
     if len - tail > MAX_SEARCHED_LINE {
-        return end_line(file, len, sealed(tail..len, Kept::TooLong));
+        return end_line(file, len, sealed(tail..len, KeptReason::TooLong));
     }
     let line = read(file, tail, len)?;
     let is_whole = Scanner::new().scan(&line).is_ok();
@@ -124,9 +124,9 @@ pub(crate) fn repair_end(
     }
     let start = batch.unwrap_or(tail);
     let why = if batch.is_none() && has_entry(&line) {
-        Kept::HoldsEntry
+        KeptReason::HoldsEntry
     } else if !is_alone.map_or_else(|| is_stable(file, len), Ok)? {
-        Kept::OtherWriter
+        KeptReason::OtherWriter
     } else {
         drop(line);
         match cut(file, disk, path, start..len)? {
@@ -141,7 +141,7 @@ pub(crate) fn repair_end(
     end_line(file, len, repair)
 }
 
-fn sealed(line: Range<u64>, why: Kept) -> Repair {
+fn sealed(line: Range<u64>, why: KeptReason) -> Repair {
     Repair::Sealed {
         offset: line.start,
         len: line.end - line.start,
@@ -171,11 +171,11 @@ fn cut(
     disk: &dyn Disk,
     path: &Path,
     torn: Range<u64>,
-) -> io::Result<Result<Repair, Kept>> {
+) -> io::Result<Result<Repair, KeptReason>> {
     let bytes = read(file, torn.start, torn.end)?;
     let saved = match write_side_file(disk, &side_file(path, "torn", torn.start), &bytes) {
         Ok(saved) => saved,
-        Err(error) => return Ok(Err(Kept::Failed(error.kind()))),
+        Err(error) => return Ok(Err(KeptReason::Failed(error.kind()))),
     };
     // The bytes stay in the file, so the copy is not needed.
     let keep = |why| {
@@ -186,12 +186,12 @@ fn cut(
     };
     // A process without the lock may have written more since.
     if file.status()?.len != torn.end {
-        return keep(Kept::OtherWriter);
+        return keep(KeptReason::OtherWriter);
     }
     if let Err(error) = file.truncate(torn.start)
         && file.status()?.len != torn.start
     {
-        return keep(Kept::Failed(error.kind()));
+        return keep(KeptReason::Failed(error.kind()));
     }
     file.sync()?;
     Ok(Ok(Repair::Cut {
@@ -203,7 +203,7 @@ fn cut(
 
 /// The maximum number of lines of a compaction: the boundary, the summary, and one that clears a
 /// pin.
-const COMPACTION_LINES: u64 = 3;
+const MAX_COMPACTION_LINES: u64 = 3;
 
 /// Returns the offset of a compaction boundary whose write is incomplete, according to the number
 /// of lines that the boundary states. `tail` is the start of the part without a newline.
@@ -217,7 +217,7 @@ fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Re
         return Ok(Some(tail));
     }
     let mut end = tail;
-    while end > 0 && lines + 1 < COMPACTION_LINES {
+    while end > 0 && lines + 1 < MAX_COMPACTION_LINES {
         let start = last_line(file, end - 1)?;
         lines += 1;
         if end - start > MAX_SEARCHED_LINE {
@@ -305,7 +305,7 @@ pub(crate) fn side_file(path: &Path, what: &str, offset: u64) -> PathBuf {
 }
 
 fn is_stable(file: &dyn File, len: u64) -> io::Result<bool> {
-    std::thread::sleep(STABLE_TIME);
+    std::thread::sleep(MIN_STABLE_TIME);
     Ok(file.status()?.len == len)
 }
 

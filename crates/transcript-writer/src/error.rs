@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use transcript_format::named;
 
-/// Why an entry was not acknowledged. Nothing of it is in the file, with two exceptions: the error
+/// The reason why an entry was not acknowledged. Nothing of it is in the file, with two exceptions: the error
 /// [reports a part](Self::left_a_part), or a sync failed, after which the entry is in the file and
 /// in a [rescue file](crate::Writer::rescue).
 #[derive(Clone, Debug)]

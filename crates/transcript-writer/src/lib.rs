@@ -57,7 +57,7 @@ pub use agents::AgentMeta;
 pub use chain::ResumePoint;
 pub use draft::{Draft, EntryId, InvalidEntry, InvalidEntryId};
 pub use edit::{Compacted, TurnEnd};
-pub use end_repair::{Kept, Repair};
+pub use end_repair::{KeptReason, Repair};
 pub use error::{Error, ErrorKind};
 pub use ids::EntryIds;
 pub use options::{OnBusy, SyncPolicy, WriterOptions};

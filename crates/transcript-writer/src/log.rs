@@ -1,4 +1,4 @@
-//! Appends whole lines to a file, and never changes what is before them.
+//! Appends whole lines to a file, and never changes the bytes before them.
 //!
 //! The rules: one write for a batch, under a lock; a newline before it when the file does not end
 //! with one; a failed write is truncated. Changes by other processes are detected before each batch
@@ -19,15 +19,15 @@ use crate::options::OnBusy;
 
 /// The interval of checks that the name still refers to the file, and that no client runs the
 /// session.
-const CHECK_NAME: Duration = Duration::from_millis(100);
+const NAME_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The time after which a process that has the file open counts as a writer.
-const FORK_GRACE: Duration = Duration::from_millis(50);
+const FORK_GRACE_TIME: Duration = Duration::from_millis(50);
 
 /// The pause between two attempts to open a file while another process checks it for writers.
 const CHECK_PAUSE: Duration = Duration::from_millis(1);
 
-/// The most foreign bytes that are read to see what they are.
+/// The maximum number of foreign bytes that are read for their ids and state lines.
 const MAX_GROWTH: u64 = 16 << 20;
 
 /// The maximum number of rewrites of a batch that was placed after an unfinished line of another process.
@@ -47,10 +47,10 @@ pub(crate) struct Log {
     pending_truncate: Option<PendingTruncate>,
     /// The offset of a truncation since [`take_truncated`](Self::take_truncated) was last called.
     cut: Option<u64>,
-    /// The fingerprint of what was read before the file was opened.
+    /// The fingerprint of the bytes that were read before the file was opened.
     fingerprint: Option<Fingerprint>,
-    /// What others appended between the reading and the opening.
-    since: Foreign,
+    /// The lines that other processes appended between the reading and the opening.
+    since: ForeignLines,
     /// The offset where others appended an entry at the same time as we did.
     intruded: Option<u64>,
     name_checked: Option<Instant>,
@@ -73,13 +73,13 @@ pub(crate) struct Appended {
     pub(crate) offset: u64,
     /// The offset of each line, if lines of others are between them.
     pub(crate) moved: Option<Vec<u64>>,
-    /// What other processes appended.
-    pub(crate) foreign: Foreign,
+    /// The lines that other processes appended.
+    pub(crate) foreign: ForeignLines,
 }
 
-/// What other processes appended, as far as it matters to the writer.
+/// The ids and the state lines that other processes appended.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub(crate) struct ForeignLines {
     /// The ids of entries.
     pub(crate) ids: Vec<EntryId>,
     /// The last line of each kind of state, and its offset.
@@ -88,7 +88,7 @@ pub(crate) struct Foreign {
     pub(crate) is_unread: bool,
 }
 
-impl Foreign {
+impl ForeignLines {
     /// Parses the bytes at `offset`. Of a last line without a newline, only state is used: an entry
     /// may still be incomplete.
     fn read(bytes: &[u8], offset: u64) -> Self {
@@ -150,7 +150,7 @@ impl Log {
             pending_truncate: None,
             cut: None,
             fingerprint: None,
-            since: Foreign::default(),
+            since: ForeignLines::default(),
             intruded: None,
             name_checked: None,
             repair: None,
@@ -173,24 +173,25 @@ impl Log {
     }
 
     /// Returns whether several processes write to the file.
-    pub(crate) fn takes_turns(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.on_busy == OnBusy::Share
     }
 
-    /// Reads what others appended, for plans that depend on it. Returns the length of the file, 0
+    /// Reads the lines that others appended, for plans that depend on them. Returns the length of the file, 0
     /// if it was not created yet.
-    pub(crate) fn read_growth(&mut self) -> Result<(u64, Foreign), Error> {
+    pub(crate) fn read_growth(&mut self) -> Result<(u64, ForeignLines), Error> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
         let Some(file) = self.file.clone() else {
-            return Ok((0, Foreign::default()));
+            return Ok((0, ForeignLines::default()));
         };
         let _lock = self.lock(&file)?;
         let mut foreign = std::mem::take(&mut self.since);
         let len = match self.check_file(&file, &mut foreign) {
             Ok(len) => len,
             Err(error) => {
+                // Not lost with the error: the next call must still learn of these lines.
                 self.since = foreign;
                 return Err(error);
             }
@@ -232,7 +233,8 @@ impl Log {
             has_other_writer,
             is_remote,
             others_may_write,
-        } = self.open_alone()?;
+        } = self.open_exclusively()?;
+        // The end is repaired under the lock, as a tail may be the line that another writer is in the middle of.
         let _lock = self.lock(&file)?;
         let len = self.status(&file)?.len;
         if let Some(read) = &self.fingerprint {
@@ -261,9 +263,9 @@ impl Log {
     }
 
     /// Opens the file if no client runs the session and no other process has the file open for
-    /// writing, or if processes take turns ([`OnBusy::Share`]). Otherwise retries for [`FORK_GRACE`]: a forked child keeps the files of
+    /// writing, or if processes take turns ([`OnBusy::Share`]). Otherwise retries for [`FORK_GRACE_TIME`]: a forked child keeps the files of
     /// its parent open until it executes its own program.
-    fn open_alone(&self) -> Result<Opened, Error> {
+    fn open_exclusively(&self) -> Result<Opened, Error> {
         self.check_client()?;
         let start = Instant::now();
         loop {
@@ -277,15 +279,16 @@ impl Log {
                 }
                 opened => opened.map_err(|error| self.io(error))?,
             };
+            // On a network the lock of another machine may not be seen, so turns cannot be taken there.
             let takes_turns = self.on_busy == OnBusy::Share && !opened.is_remote;
             if opened.has_other_writer != Some(true) || takes_turns {
                 return Ok(opened);
             }
             drop(opened);
-            if start.elapsed() >= FORK_GRACE {
+            if start.elapsed() >= FORK_GRACE_TIME {
                 return Err(self.busy());
             }
-            std::thread::sleep(FORK_GRACE / 10);
+            std::thread::sleep(FORK_GRACE_TIME / 10);
         }
     }
 
@@ -309,7 +312,7 @@ impl Log {
         file: &Arc<dyn File>,
         read: &Fingerprint,
         len: u64,
-    ) -> Result<Foreign, Error> {
+    ) -> Result<ForeignLines, Error> {
         let is_same = read.offset() <= len
             && read
                 .matches(|at, buffer| file.fill(at, buffer))
@@ -320,7 +323,7 @@ impl Log {
         if len > read.offset() {
             return self.read_foreign(file, read.offset(), len);
         }
-        Ok(Foreign::default())
+        Ok(ForeignLines::default())
     }
 
     /// Appends whole lines as one batch.
@@ -369,12 +372,13 @@ impl Log {
         file: &Arc<dyn File>,
         from: u64,
         lines: &[u8],
-        foreign: &mut Foreign,
+        foreign: &mut ForeignLines,
     ) -> Result<Vec<u64>, Error> {
         // In doubt until all lines are found: the next batch then checks the last byte.
         self.end = None;
         let batch = lines;
         let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+        // From the byte before, to see whether a line of another process was in front of the batch without its newline.
         let start = from.saturating_sub(1);
         for attempt in 0..=MAX_REWRITES {
             let now = self.status(file)?.len;
@@ -420,11 +424,16 @@ impl Log {
     }
 
     /// Checks for changes of the file since the last batch; returns its length.
-    fn check_file(&mut self, file: &Arc<dyn File>, foreign: &mut Foreign) -> Result<u64, Error> {
+    fn check_file(
+        &mut self,
+        file: &Arc<dyn File>,
+        foreign: &mut ForeignLines,
+    ) -> Result<u64, Error> {
         let status = self.status(file)?;
         if !status.is_linked || self.has_new_name(file)? {
             return Err(self.fail_permanently(ErrorKind::Replaced));
         }
+        // An entry of another process is on another branch: one of the two would be lost with the next append.
         if let Some(offset) = self.intruded {
             return Err(self.busy().at(offset).permanent());
         }
@@ -432,6 +441,7 @@ impl Log {
         let Some(end) = self.end else {
             return Ok(len);
         };
+        // Lines that were acknowledged are gone. Appended to that, an entry would have a missing parent.
         if len < end {
             return Err(self.fail_permanently(ErrorKind::Shrunk));
         }
@@ -472,6 +482,7 @@ impl Log {
             return Ok(len);
         };
         let offset = pending_truncate.offset;
+        // Compared byte by byte: the rest must be ours, or lines of another writer would be cut off.
         if self.is_own_bytes(file, pending_truncate, len)? && len > offset {
             file.truncate(offset)
                 .map_err(|error| self.io(error).at(offset))?;
@@ -501,9 +512,9 @@ impl Log {
     }
 
     /// Returns whether the name now refers to another file, and refuses while a client runs the
-    /// session. Checked only every [`CHECK_NAME`].
+    /// session. Checked only every [`NAME_CHECK_INTERVAL`].
     fn has_new_name(&mut self, file: &Arc<dyn File>) -> Result<bool, Error> {
-        let is_fresh = |at: Instant| at.elapsed() < CHECK_NAME;
+        let is_fresh = |at: Instant| at.elapsed() < NAME_CHECK_INTERVAL;
         if self.name_checked.is_some_and(is_fresh) {
             return Ok(false);
         }
@@ -515,19 +526,24 @@ impl Log {
         Ok(there != Some(ours))
     }
 
-    /// Reads what others appended. Metadata lines such as a title are accepted; entries are not,
+    /// Reads the lines that others appended. Metadata lines such as a title are accepted; entries are not,
     /// unless turns are taken.
-    fn read_foreign(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Foreign, Error> {
+    fn read_foreign(
+        &self,
+        file: &Arc<dyn File>,
+        from: u64,
+        to: u64,
+    ) -> Result<ForeignLines, Error> {
         if to - from > MAX_GROWTH {
             return match self.on_busy {
-                OnBusy::Share => Ok(Foreign {
+                OnBusy::Share => Ok(ForeignLines {
                     is_unread: true,
-                    ..Foreign::default()
+                    ..ForeignLines::default()
                 }),
                 _ => Err(self.busy()),
             };
         }
-        let foreign = Foreign::read(&self.read(file, from, to)?, from);
+        let foreign = ForeignLines::read(&self.read(file, from, to)?, from);
         if !foreign.ids.is_empty() && self.on_busy != OnBusy::Share {
             return Err(self.busy().at(from).permanent());
         }
@@ -539,6 +555,7 @@ impl Log {
         let mut written = 0;
         while written < bytes.len() {
             match file.append(&bytes[written..]) {
+                // No byte was written and no error reported: to try again could go on for ever.
                 Ok(0) => {
                     return Err(self.roll_back(file, len, bytes, io::ErrorKind::WriteZero.into()));
                 }
@@ -570,6 +587,7 @@ impl Log {
     /// Records that a part of `bytes` at `offset` must be removed, and truncates it if possible.
     /// Returns whether nothing of it is left.
     fn defer_truncate(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> bool {
+        // Recorded before the attempt: if that fails, the next call tries again before it writes.
         self.pending_truncate = Some(PendingTruncate {
             offset,
             bytes: bytes.to_vec(),
@@ -645,19 +663,20 @@ impl Log {
 
 /// Finds each of `lines` as a complete line in `bytes`, which start at offset `start`, and collects
 /// the lines of others. Bytes before the first newline belong to an older line.
-fn match_lines(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Foreign) {
+fn match_lines(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, ForeignLines) {
     let mut places = vec![None; lines.len()];
-    let mut others = Foreign::default();
+    let mut others = ForeignLines::default();
     let mut offset = start;
     for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let here = offset;
         offset += line.len() as u64;
+        // The end of an older line, or of half a line of another process: it cannot be one of these lines.
         if at == 0 && start > 0 {
             continue;
         }
         match lines.iter().position(|ours| *ours == line) {
             Some(ours) => places[ours] = Some(here),
-            None => others.extend(Foreign::read(line, here)),
+            None => others.extend(ForeignLines::read(line, here)),
         }
     }
     (places, others)

@@ -14,7 +14,7 @@ use crate::writer::{WriteState, Writer, Written};
 #[must_use]
 pub struct RecordOptions {
     start: Option<EntryId>,
-    team: Option<Team>,
+    team: Option<TeamMember>,
     tombstoned: Tombstoned,
 }
 
@@ -23,18 +23,18 @@ pub struct RecordOptions {
 #[non_exhaustive]
 #[must_use]
 pub struct Tombstoned {
-    /// Those at the end of the conversation, oldest first, with nothing between them.
+    /// The entries at the end of the conversation, oldest first, with no other entry between them.
     pub last: Vec<EntryId>,
     /// The entry before these; `None` for the start of the conversation.
     pub parent: Option<EntryId>,
-    /// Those that are not part of the conversation.
+    /// The entries that are not part of the conversation.
     pub aside: Vec<EntryId>,
-    /// Those that are tombstoned already.
+    /// The entries that are tombstoned already.
     pub already: Vec<EntryId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Team {
+struct TeamMember {
     name: String,
     agent: String,
 }
@@ -61,7 +61,7 @@ impl RecordOptions {
 
     /// Sets the team that the messages belong to, and the name of the agent in it.
     pub fn team(mut self, name: impl Into<String>, agent: impl Into<String>) -> Self {
-        self.team = Some(Team {
+        self.team = Some(TeamMember {
             name: name.into(),
             agent: agent.into(),
         });
@@ -89,16 +89,16 @@ pub struct RecordOutcome {
 pub struct Skipped {
     /// Their `type`.
     pub type_name: String,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// The place of the first of them in the list, from 0.
     pub first: usize,
 }
 
 named! {
-    /// Why a message of a list was not written.
+    /// The reason why a message of a list was not written.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum SkipReason {
@@ -112,9 +112,9 @@ named! {
     }
 }
 
-/// What to add of a list of messages.
+/// The drafts to append for a list of messages, and the skipped messages.
 #[derive(Default)]
-struct Plan {
+struct RecordPlan {
     drafts: Vec<Draft>,
     /// The parent of the first entry.
     start: Option<EntryId>,
@@ -155,7 +155,7 @@ impl Writer {
         } = options;
         self.shared().identify(&mut messages);
         let plan = |now: WriteState<'_>| {
-            let mut plan = Plan::new(now.chains, messages, start, &tombstoned)?;
+            let mut plan = RecordPlan::new(now.chains, messages, start, &tombstoned)?;
             if let Some(team) = &team {
                 for draft in &mut plan.drafts {
                     draft.set("teamName", &team.name);
@@ -184,7 +184,7 @@ impl Writer {
             has_new,
         ) {
             (true, _) => {}
-            (false, true) => chains.leave(&tombstoned.last),
+            (false, true) => chains.abandon_withdrawn(&tombstoned.last),
             (false, false) => chains.rewind(tombstoned.parent.clone()),
         };
         let (mut entries, (start, skipped, _)) = self.shared().append_planned(plan, settle)?;
@@ -199,7 +199,7 @@ impl Writer {
     }
 }
 
-impl Plan {
+impl RecordPlan {
     fn new(
         chains: &Chains,
         messages: Vec<Draft>,

@@ -20,19 +20,19 @@ use crate::options::SyncPolicy;
 /// Bytes are counted from the opening of the file: `written` of them are in the kernel, `synced`
 /// survive a power cut.
 pub(crate) struct Syncer {
-    state: Mutex<State>,
+    state: Mutex<SyncState>,
     /// Notified after a sync, successful or not.
     done: Condvar,
-    /// Whose steps are [`Self::step`], and the one that waits for [room](Self::has_room).
+    /// The task whose steps are [`Self::step`], and the one that waits for [room](Self::has_room).
     tasks: OnceLock<(Task, Task)>,
     disk: Arc<dyn Disk>,
     path: PathBuf,
     policy: SyncPolicy,
     /// The maximum number of unsynced bytes to hold.
-    most: usize,
+    max_unsynced_bytes: usize,
 }
 
-/// What was saved of entries that may not survive a power cut because a sync failed. The running
+/// The saved copies of entries that may not survive a power cut because a sync failed. The running
 /// system still shows all of them in the session file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -43,14 +43,14 @@ pub struct Rescue {
     pub files: Vec<PathBuf>,
     /// The number of entries that may not survive.
     pub unsynced: u64,
-    /// How many of them are in the files. If fewer, the last ones are missing, because there were
+    /// The number of them in the files. If fewer, the last ones are missing, because there were
     /// more than the writer keeps copies of: under [`SyncPolicy::None`] a quarter of
     /// [`queue_bytes`](crate::WriterOptions::queue_bytes).
     pub saved: u64,
     /// The lines of entries that the writer had copies of but could not save to a file, for the
     /// caller to save elsewhere.
     pub unsaved: Vec<u8>,
-    /// Why they could not be saved.
+    /// The reason why they could not be saved.
     pub error: Option<Arc<io::Error>>,
 }
 
@@ -72,7 +72,7 @@ struct Count {
 }
 
 #[derive(Default)]
-struct State {
+struct SyncState {
     file: Option<Arc<dyn File>>,
     written: Count,
     synced: Count,
@@ -113,6 +113,7 @@ const CHUNK_SIZE: usize = 256 << 10;
 impl Copies {
     fn push(&mut self, bytes: &[u8]) {
         self.len += bytes.len();
+        // A chunk never grows beyond its capacity: to move it would copy all unsynced lines again.
         match self.chunks.back_mut() {
             Some(last) if last.len() + bytes.len() <= last.capacity() => {
                 last.extend_from_slice(bytes);
@@ -149,7 +150,7 @@ impl Copies {
     }
 
     /// Removes and returns everything after `synced`.
-    fn take(&mut self, synced: u64) -> Vec<u8> {
+    fn take_after(&mut self, synced: u64) -> Vec<u8> {
         let skip = synced.saturating_sub(self.start) as usize;
         let bytes = std::mem::take(self).chunks.into_iter().collect::<Vec<_>>();
         bytes
@@ -158,10 +159,11 @@ impl Copies {
     }
 }
 
-impl State {
+impl SyncState {
     /// Takes those whose bytes are synced, or never will be.
     fn take_answers(&mut self) -> Vec<(WhenSynced, Result<(), Error>)> {
         let (synced, failed) = (self.synced.bytes, &self.failed);
+        // A failed sync is final (D8): callers that wait for later bytes would wait for ever.
         let known = |(end, _): &mut (u64, WhenSynced)| *end <= synced || failed.is_some();
         let known = self.waiting.extract_if(.., known);
         let answer = |(end, then)| match failed {
@@ -173,18 +175,23 @@ impl State {
 }
 
 impl Syncer {
-    pub(crate) fn new(disk: Arc<dyn Disk>, path: &Path, policy: SyncPolicy, most: usize) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        policy: SyncPolicy,
+        max_unsynced_bytes: usize,
+    ) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(SyncState {
                 each: policy == SyncPolicy::Each,
-                ..State::default()
+                ..SyncState::default()
             }),
             done: Condvar::new(),
             tasks: OnceLock::new(),
             disk,
             path: path.to_owned(),
             policy,
-            most,
+            max_unsynced_bytes,
         }
     }
 
@@ -199,7 +206,7 @@ impl Syncer {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SyncState> {
         // No code that holds the lock panics between two changes that belong together.
         lock(&self.state)
     }
@@ -244,23 +251,25 @@ impl Syncer {
         has_room
     }
 
-    fn make_room(&self, state: &mut State) -> bool {
-        if state.unsynced.len <= self.most / 2 || state.failed.is_some() || state.stop {
+    fn make_room(&self, state: &mut SyncState) -> bool {
+        if state.unsynced.len <= self.max_unsynced_bytes / 2 || state.failed.is_some() || state.stop
+        {
             return true;
         }
         if self.policy == SyncPolicy::None && !state.each {
             // Without a sync policy, the copies only serve a sync that the caller may request,
             // so they may be dropped.
-            while state.unsynced.len > self.most / 2 {
+            while state.unsynced.len > self.max_unsynced_bytes / 2 {
                 state.unsynced.drop_first();
             }
             return true;
         }
+        // At half of the limit, so that writers rarely have to wait for the sync.
         if state.wanted <= state.synced.bytes {
             state.wanted = state.written.bytes;
             self.wake();
         }
-        state.unsynced.len <= self.most
+        state.unsynced.len <= self.max_unsynced_bytes
     }
 
     /// Records lines that are in the kernel. Returns the count of bytes up to their end.
@@ -335,6 +344,7 @@ impl Syncer {
             Some(failed) => Some(Err(failed.clone())),
             None => None,
         };
+        // Without the lock: the callback may call the writer.
         if let Some(known) = known {
             drop(state);
             return then(known);
@@ -371,10 +381,10 @@ impl Syncer {
         self.wake();
     }
 
-    /// Waits until the task has ended and closed the file, but at most for `most`.
-    pub(crate) fn wait_for_end(&self, most: Option<Duration>) {
+    /// Waits until the task has ended and closed the file, but at most for `timeout`.
+    pub(crate) fn wait_for_end(&self, timeout: Option<Duration>) {
         let mut state = self.state();
-        let Some(most) = most else {
+        let Some(timeout) = timeout else {
             while !state.has_ended {
                 state = wait(&self.done, state, None);
             }
@@ -382,7 +392,7 @@ impl Syncer {
         };
         let ended = self
             .done
-            .wait_timeout_while(state, most, |state| !state.has_ended);
+            .wait_timeout_while(state, timeout, |state| !state.has_ended);
         // It may still be kept by a disk that does not respond; the caller must not wait.
         drop(ended);
     }
@@ -408,6 +418,7 @@ impl Syncer {
             state = self.state();
         }
         match self.due(&state) {
+            // More may have been written during the sync, or the writer closed.
             _ if Self::is_ended(&state) => Next::End,
             _ if self.is_due(&state) => Next::Again,
             Some(due) => Next::At(due),
@@ -432,12 +443,12 @@ impl Syncer {
         }
     }
 
-    fn is_ended(state: &State) -> bool {
+    fn is_ended(state: &SyncState) -> bool {
         state.failed.is_some() || (state.stop && state.written.bytes == state.synced.bytes)
     }
 
     /// Returns when the next sync is due if no caller waits for one.
-    fn due(&self, state: &State) -> Option<Instant> {
+    fn due(&self, state: &SyncState) -> Option<Instant> {
         let SyncPolicy::Interval(interval) = self.policy else {
             return None;
         };
@@ -446,13 +457,13 @@ impl Syncer {
     }
 
     /// Returns whether to sync now.
-    fn is_due(&self, state: &State) -> bool {
+    fn is_due(&self, state: &SyncState) -> bool {
         state.wanted > state.synced.bytes
             || (state.stop && state.written.bytes > state.synced.bytes)
             || self.due(state).is_some_and(|due| due <= Instant::now())
     }
 
-    fn sync_once<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn sync_once<'a>(&'a self, mut state: MutexGuard<'a, SyncState>) -> MutexGuard<'a, SyncState> {
         let Some(file) = state.file.clone() else {
             state.synced = state.written;
             return state;
@@ -476,18 +487,18 @@ impl Syncer {
 
     /// Handles a failed sync. It is final: the system may have dropped the bytes, and a later sync
     /// would succeed all the same.
-    fn fail(&self, state: &mut State, error: io::Error) {
+    fn fail(&self, state: &mut SyncState, error: io::Error) {
         tracing::error!(%error, unsynced = state.unsynced.len, "a sync failed");
         let offset = state.first_unsynced.unwrap_or_default();
         let failed = Error::new(ErrorKind::SyncFailed, &self.path).at(offset);
         state.failed = Some(failed.because(error));
         state.rescue.unsynced = state.written.entries - state.synced.entries;
-        let lines = state.unsynced.take(state.synced.bytes);
+        let lines = state.unsynced.take_after(state.synced.bytes);
         self.rescue_lines(state, offset, &lines);
     }
 
     /// Saves lines to a rescue file.
-    fn rescue_lines(&self, state: &mut State, offset: u64, lines: &[u8]) {
+    fn rescue_lines(&self, state: &mut SyncState, offset: u64, lines: &[u8]) {
         let entries = lines.split(|byte| *byte == b'\n');
         let entries = entries.filter(|line| !line.is_empty()).count() as u64;
         // Only truncations, no entries.

@@ -12,24 +12,24 @@ use transcript_storage::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wai
 
 use crate::agent_id::AgentId;
 use crate::chain::{Chains, NewPin, ResumePoint};
-use crate::draft::{Draft, EntryId, Fill, quoted};
+use crate::draft::{Draft, EntryId, FieldValues, quoted};
 use crate::end_repair::Repair;
 use crate::error::{Error, ErrorKind};
-use crate::log::{Appended, Foreign, Log};
+use crate::log::{Appended, ForeignLines, Log};
 use crate::metadata_cache::MetadataCache;
 use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
 
-/// The longest time that an entry stays queued.
-const QUEUE_TIME: Duration = Duration::from_millis(100);
+/// The maximum time that an entry stays queued.
+const MAX_QUEUE_TIME: Duration = Duration::from_millis(100);
 
 /// The maximum time that dropping a writer waits for its last sync.
-const END_TIME: Duration = Duration::from_secs(1);
+const MAX_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// A queue of this size is written at once, because larger writes are no faster.
-const QUEUE_BYTES: usize = 256 << 10;
+const MIN_BATCH_BYTES: usize = 256 << 10;
 
-/// The longest pause before the writer retries a failed write by itself.
+/// The maximum pause before the writer retries a failed write by itself.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// An entry that is in the file.
@@ -67,24 +67,24 @@ pub struct Stats {
 /// was synced by the policy, and at the latest when [`sync`](Self::sync) or [`close`](Self::close)
 /// return.
 ///
-/// It has no thread: what is queued is written, and what is written is synced, by the
+/// It has no thread: the queue is written, and written lines are synced, by the
 /// [crew](transcript_storage::crew) of the process.
 ///
 /// Dropping a writer writes the queue, as far as possible, and leaves the last sync to the crew;
 /// only [`close`](Self::close) reports whether that worked.
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     is_closed: bool,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct WriterState {
     core: Mutex<Core>,
-    /// Whose steps are [`Self::step`].
+    /// The task whose steps are [`Self::step`].
     task: OnceLock<Task>,
     syncer: Syncer,
     ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
     /// The maximum number of queued bytes.
-    most: usize,
+    max_pending_bytes: usize,
     path: PathBuf,
     /// Whether this is the file of an agent.
     is_agent: bool,
@@ -193,12 +193,19 @@ impl Writer {
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
         let agent = options.agent.as_ref().map_or("", AgentId::as_str);
-        let most = options.queue_bytes / 2;
-        let syncer = Syncer::new(Arc::clone(&options.disk), path, options.sync, most);
+        // One half for the queue, the other for written bytes that are not synced: both keep copies of lines.
+        let max_pending_bytes = options.queue_bytes / 2;
+        let syncer = Syncer::new(
+            Arc::clone(&options.disk),
+            path,
+            options.sync,
+            max_pending_bytes,
+        );
+        // A write that returned may be in the cache of this machine only, where no other one sees it (D19).
         if log.is_remote() {
             syncer.sync_each();
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WriterState {
             core: Mutex::new(Core {
                 log,
                 chains: Chains::new(known),
@@ -224,7 +231,7 @@ impl Writer {
             task: OnceLock::new(),
             syncer,
             ids: Arc::clone(&options.ids),
-            most,
+            max_pending_bytes,
             path: path.to_owned(),
             is_agent: options.agent.is_some(),
         });
@@ -338,7 +345,7 @@ impl Writer {
         self.shared.core().log.repair().cloned()
     }
 
-    /// Returns what was saved of the unsynced entries when a sync failed; `None` if no sync has
+    /// Returns the unsynced entries that were saved when a sync failed; `None` if no sync has
     /// failed.
     #[must_use]
     pub fn rescue(&self) -> Option<Rescue> {
@@ -382,7 +389,7 @@ impl Writer {
     /// [`set_git_branch`](Self::set_git_branch) does.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub fn set_entrypoint(&self, entrypoint: &str) -> Result<(), Error> {
         self.flush()?;
         self.shared.core().entrypoint = quoted_unless_empty(entrypoint);
@@ -412,10 +419,10 @@ impl Writer {
     /// Returns the maximum number of bytes that may be pending.
     #[cfg(feature = "async")]
     pub(crate) fn room(&self) -> usize {
-        self.shared.most.max(1)
+        self.shared.max_pending_bytes.max(1)
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<WriterState> {
         &self.shared
     }
 }
@@ -428,7 +435,7 @@ impl Drop for Writer {
             if let Err(error) = flushed.and(self.shared.end()) {
                 tracing::error!(kind = error.kind().name(), "queued entries were lost");
             }
-            self.shared.syncer.wait_for_end(Some(END_TIME));
+            self.shared.syncer.wait_for_end(Some(MAX_CLOSE_TIME));
         }
     }
 }
@@ -441,7 +448,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-impl Shared {
+impl WriterState {
     fn core(&self) -> MutexGuard<'_, Core> {
         // Only the caller's clock can panic while the lock is held, and that happens before
         // anything is changed.
@@ -473,11 +480,13 @@ impl Shared {
         plan: impl FnOnce(WriteState<'_>) -> Result<(Vec<Draft>, T), ErrorKind>,
         settle: impl FnOnce(&mut Chains, &T),
     ) -> Result<(Vec<Written>, T), Error> {
+        // Before the lock: a slow disk may hold up this caller, but no other one meanwhile.
         self.syncer.wait_for_room();
         let mut core = self.core();
         if core.is_closed {
             return Err(self.closed());
         }
+        // The plan depends on the end of the conversation, which queued entries can still move.
         let queued = self.write_queue(&mut core, None)?;
         let own = self
             .read_growth(&mut core)
@@ -499,12 +508,13 @@ impl Shared {
                 Ok((drained, more))
             });
         drop(core);
+        // Entries of other callers are in the file, whatever became of those of this one.
         self.acknowledge(queued)?;
         let (drained, more) = own?;
         Ok((self.acknowledge(drained)?, more))
     }
 
-    /// Reads what other processes appended; returns the length of the file.
+    /// Reads the lines that other processes appended; returns the length of the file.
     fn read_growth(&self, core: &mut Core) -> Result<u64, Error> {
         let looked = core.log.read_growth();
         self.note_truncate(core);
@@ -559,14 +569,15 @@ impl Shared {
         self.syncer.wait_for_room();
         let mut core = self.core();
         self.check_open(&core)?;
-        if core.queue_bytes + draft.len() > self.most.min(QUEUE_BYTES) {
+        // The caller writes the full queue itself, so that a fast one cannot outrun the crew.
+        if core.queue_bytes + draft.len() > self.max_pending_bytes.min(MIN_BATCH_BYTES) {
             let drained = self.write_queue(&mut core, None);
             drop(core);
             let written = drained.and_then(|drained| self.acknowledge(drained));
             core = self.core();
             self.check_open(&core)?;
             // After a failed write its entries stay queued, and there may be no room for this one.
-            if core.queue_bytes + draft.len() > self.most {
+            if core.queue_bytes + draft.len() > self.max_pending_bytes {
                 written?;
             }
         }
@@ -579,8 +590,9 @@ impl Shared {
             drafts: vec![draft],
             reply,
         });
+        // Only the first entry wakes the task: the time of all others is later.
         if core.due.is_none() {
-            let due = Instant::now() + QUEUE_TIME;
+            let due = Instant::now() + MAX_QUEUE_TIME;
             core.due = Some(due);
             if let Some(task) = self.task.get() {
                 task.wake_at(due);
@@ -610,6 +622,7 @@ impl Shared {
             drafts,
             reply: Reply::Call(Box::new(reply)),
         });
+        // After the first of several entries the task is on its way, and takes the others along.
         let was_urgent = std::mem::replace(&mut core.is_urgent, true);
         drop(core);
         if !was_urgent && let Some(task) = self.task.get() {
@@ -646,6 +659,7 @@ impl Shared {
         if let Some(task) = self.task.get() {
             task.end();
         }
+        // The last sync still runs: it has its own handle of the file.
         self.syncer.stop();
         cleaned
     }
@@ -714,6 +728,7 @@ impl Shared {
     ) -> Result<WrittenBatch, Error> {
         core.due = None;
         core.is_urgent = false;
+        // A failed sync is final (D8): an entry that was written now could be called durable by a later sync.
         if let Err(failed) = self.syncer.check() {
             for group in core.take_queue() {
                 group.reply.send(Err(failed.clone()));
@@ -727,7 +742,8 @@ impl Shared {
             self.note_truncate(core);
             return cleaned.map(|()| WrittenBatch::default());
         }
-        if core.log.takes_turns()
+        // With others that take turns, the parents of the entries depend on the lines that they appended.
+        if core.log.is_shared()
             && let Err(error) = self.read_growth(core)
         {
             core.requeue(groups.into_iter(), &error);
@@ -751,6 +767,7 @@ impl Shared {
                 self.notify_others(written, refused)
             }
             Err(error) => {
+                // No entry is in the file, so the next ones must not become children of these.
                 core.chains.undo(0);
                 core.requeue(batch.staged.into_iter().map(|staged| staged.group), &error);
                 Err(refused.unwrap_or(error))
@@ -790,13 +807,14 @@ impl Shared {
         (batch, refused)
     }
 
-    /// Updates what is known of the file after a batch was appended, and hands the batch to the
+    /// Updates the state of the file after a batch was appended, and hands the batch to the
     /// task that syncs. Returns the entries with their places in the file.
     fn publish(&self, core: &mut Core, batch: Batch, appended: Appended) -> WrittenBatch {
         let Batch { lines, staged } = batch;
         core.note_foreign(appended.foreign);
         core.chains.commit();
         core.failures = 0;
+        // A new file shows only when it is created what file system it is on.
         if core.log.is_remote() {
             self.syncer.sync_each();
         }
@@ -813,7 +831,8 @@ impl Shared {
             };
             batch.end = self.syncer.written(file, &appended);
         }
-        if lines.capacity() <= 4 * QUEUE_BYTES {
+        // One large batch must not keep its memory for the life of the session.
+        if lines.capacity() <= 4 * MIN_BATCH_BYTES {
             core.lines = lines;
         }
         let mut moved = appended.moved.into_iter().flatten();
@@ -824,6 +843,7 @@ impl Shared {
         } in staged
         {
             core.written += group.drafts.len() as u64;
+            // Lines of other processes may be between those of the batch; then each line has an offset of its own.
             let mut place = |offset: u64| moved.next().unwrap_or(offset + appended.offset);
             for (draft, entry) in group.drafts.iter().zip(&mut written) {
                 entry.offset = place(entry.offset);
@@ -890,9 +910,10 @@ impl Core {
     }
 
     /// Takes over what another process wrote.
-    fn note_foreign(&mut self, foreign: Foreign) {
+    fn note_foreign(&mut self, foreign: ForeignLines) {
         let pin = foreign.state.iter().find_map(|(draft, _)| draft.pinned());
         self.chains.note_foreign(foreign.ids, pin.as_ref());
+        // A title among them may be newer than ours: repeated at the end of a turn, ours would win.
         if foreign.is_unread {
             self.metadata = MetadataCache::default();
         }
@@ -922,15 +943,16 @@ impl Core {
                 reply => reply.send(Err(error.clone())),
             }
         }
+        // Retries become rarer, as a full disk stays full for a while.
         if !self.queue.is_empty() {
-            let pause = QUEUE_TIME * 2u32.pow(self.failures.min(8));
+            let pause = MAX_QUEUE_TIME * 2u32.pow(self.failures.min(8));
             self.due = Some(Instant::now() + pause.min(MAX_PAUSE));
         }
     }
 }
 
-/// What the task that syncs owns: closes the file when it ends, however that is.
-struct Syncing(Arc<Shared>);
+/// The value that the sync task owns: dropping it closes the file, also after a panic of the task.
+struct Syncing(Arc<WriterState>);
 
 impl Syncing {
     fn step(&self) -> Next {
@@ -1004,7 +1026,7 @@ impl Batch {
         let offset = self.lines.len();
         draft.write(
             &mut self.lines,
-            &Fill {
+            &FieldValues {
                 parent: place.parent.as_ref(),
                 source: place.source.as_ref(),
                 timestamp: &core.timestamp.1,
@@ -1056,7 +1078,7 @@ pub struct Ticket {
     id: u64,
     uuid: Option<EntryId>,
     state: Arc<TicketState>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
 }
 
 #[derive(Default)]

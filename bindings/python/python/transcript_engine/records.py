@@ -333,7 +333,7 @@ class Costs(TypedDict):
     apiDurationMs: int | None
     """Milliseconds spent in the API."""
     apiDurationWithoutRetriesMs: int | None
-    """The same without attempts that failed."""
+    """Milliseconds spent in the API without attempts that failed."""
     durationMs: int | None
     """Milliseconds in all."""
     hasUnknownModelCost: bool | None
@@ -371,11 +371,11 @@ class Denial(TypedDict):
     call: str | None
     """The id of the call."""
     kind: str
-    """How it was denied: the `toolDenialKind` of the line, or what its text says, as texts::denial names it."""
+    """The kind of the denial: the `toolDenialKind` of the line, or the kind that texts::denial finds in its text."""
     line: int | None
     """The number of the line of the result, from 1; `null` if only the end of the file was read."""
     reason: str | None
-    """Why, in the words of the person or of the classifier."""
+    """The reason, in the words of the person or of the classifier."""
     timestamp: str | None
     """Its time, as written in the file."""
     tool: str | None
@@ -697,12 +697,12 @@ class LintRecord(TypedDict):
 
 
 class ModelCosts(TypedDict):
-    """What the client counted for one model."""
+    """The counts of the client for one model."""
 
     cacheCreationEphemeral1hInputTokens: int | None
-    """Those of them that are kept for an hour."""
+    """The tokens written to the cache for an hour."""
     cacheCreationEphemeral5mInputTokens: int | None
-    """Those of them that are kept for five minutes."""
+    """The tokens written to the cache for five minutes."""
     cacheCreationInputTokens: int | None
     """Input tokens written to the cache."""
     cacheReadInputTokens: int | None
@@ -716,7 +716,7 @@ class ModelCosts(TypedDict):
     outputTokens: int | None
     """Tokens of the answers."""
     thinkingTokens: int | None
-    """Those of them that were spent on thinking."""
+    """The output tokens that were spent on thinking."""
     webSearchRequests: int | None
     """Searches of the web by the API."""
 
@@ -844,7 +844,7 @@ class PathState(TypedDict):
     denials: list[Denial] | None
     """The calls that were denied, in the order of their results."""
     entrypoint: str | None
-    """How the client that wrote the last entry was started, such as `cli` or `sdk-py`."""
+    """The entrypoint of the client that wrote the last entry, such as `cli` or `sdk-py`."""
     fileHistory: list[FileHistory] | None
     """The files that a client can restore, for each prompt of the path that has a snapshot."""
     files: list[KnownFile] | None
@@ -1622,7 +1622,7 @@ EntryUuids = list[str | None]
 """The uuids of the entries of a path, oldest first; `null` for an entry without one. Of a report that is about to be written, they are made one by one."""
 
 FileAccess = Literal["read", "write"]
-"""How the model got to know a file."""
+"""The kind of access by which the model knows a file."""
 
 ReplayRecord = Union[ReplayHead, EntryRecord, ReplayBranch, ReplaySidechain, ReplayEnd]
 """A line of `replay --json`, in this order: `Session`, the entries, each branch or subagent followed by its entries, `End`."""

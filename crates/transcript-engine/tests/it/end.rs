@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use transcript_engine::{History, Policy, ReadEnd, Request, SessionOptions, Source, Unclosed};
+use transcript_engine::{
+    History, Policy, ReadEnd, Request, SessionOptions, Source, TailDependency,
+};
 
 /// The size from which on the end is tried.
 const MIN_LEN: usize = 4 << 20;
@@ -77,7 +79,7 @@ fn enough(source: Source) -> History {
     }
 }
 
-fn refused(source: Source) -> (Source, Unclosed) {
+fn refused(source: Source) -> (Source, TailDependency) {
     match History::read_end(source).unwrap() {
         ReadEnd::Enough(_) => panic!("enough"),
         ReadEnd::ReadAll(source, reason) => (source, reason),
@@ -147,7 +149,7 @@ fn files_below_four_mebibytes_are_read_whole() {
         match History::read_end(compacted(len)).unwrap() {
             ReadEnd::Enough(history) => assert!(len >= MIN_LEN && history.scope() == "tail"),
             ReadEnd::ReadAll(source, reason) => {
-                assert_eq!((reason, len), (Unclosed::NoCompaction, MIN_LEN - 1));
+                assert_eq!((reason, len), (TailDependency::NoCompaction, MIN_LEN - 1));
                 assert_eq!(History::read(source).unwrap().scope(), "file");
             }
         }
@@ -163,10 +165,13 @@ fn a_compaction_before_the_last_eighth_is_not_looked_for() {
         session(MIN_LEN, &[vec![boundary(&more)], after(10)].concat())
     };
     assert_eq!(enough(keeping("v99")).index().len(), 13);
-    assert_eq!(refused(keeping("u40")).1, Unclosed::NoCompaction);
+    assert_eq!(refused(keeping("u40")).1, TailDependency::NoCompaction);
     let far = session(MIN_LEN, &[vec![boundary("")], after(4_000)].concat());
-    assert_eq!(refused(far).1, Unclosed::NoCompaction);
-    assert_eq!(refused(session(MIN_LEN, &[])).1, Unclosed::NoCompaction);
+    assert_eq!(refused(far).1, TailDependency::NoCompaction);
+    assert_eq!(
+        refused(session(MIN_LEN, &[])).1,
+        TailDependency::NoCompaction
+    );
 }
 
 #[test]
@@ -174,7 +179,7 @@ fn refused_tail_can_be_read_whole() {
     let late = ask("w", "u3", "And?").replace("10:00", "11:00");
     let branch = [vec![boundary("")], after(10), vec![late]].concat();
     let (source, reason) = refused(session(MIN_LEN, &branch));
-    assert_eq!(reason, Unclosed::Parent);
+    assert_eq!(reason, TailDependency::Parent);
     let file = History::read(source).unwrap();
     assert_eq!(
         (file.scope(), request(&file).path.entries.len()),

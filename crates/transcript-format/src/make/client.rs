@@ -1,4 +1,4 @@
-//! Constructors of what a person does in a client other than writing a prompt: interrupts, rejections,
+//! Constructors for actions of a person in a client other than a prompt: interrupts, rejections,
 //! commands and their output.
 
 use super::message::{ToolResult, meta, text_content, tool_result, user, user_message};
@@ -78,7 +78,7 @@ pub fn command(name: &str, arguments: &str) -> NewEntry {
     })
 }
 
-/// Creates what a slash command printed.
+/// Creates the output of a slash command.
 pub fn command_output(stdout: &str, stderr: &str) -> NewEntry {
     tagged(&Tagged::CommandOutput(Output {
         stdout: stdout.into(),
@@ -91,7 +91,7 @@ pub fn shell(command: &str) -> NewEntry {
     tagged(&Tagged::Shell(command.into()))
 }
 
-/// Creates what a command of the shell printed.
+/// Creates the output of a shell command.
 pub fn shell_output(stdout: &str, stderr: &str) -> NewEntry {
     tagged(&Tagged::ShellOutput(Output {
         stdout: stdout.into(),

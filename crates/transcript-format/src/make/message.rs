@@ -187,7 +187,7 @@ pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry 
         .with("error", error)
 }
 
-/// Why an object is not a message of the API: its content is neither a list nor a string.
+/// The reason why an object is not a message of the API: its content is neither a list nor a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the content of the message is neither a list nor a string")]
 pub struct InvalidMessage;

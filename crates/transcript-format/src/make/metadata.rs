@@ -38,7 +38,7 @@ pub fn attachment(attachment: &Object<'_>, rendered: &[&str]) -> NewEntry {
 /// ```
 ///
 /// # Errors
-/// When `data` has no `type`, or an empty one: readers could not tell what it reports.
+/// When `data` has no `type`, or an empty one: readers could not know its kind.
 pub fn progress(
     tool_use_id: &str,
     parent_tool_use_id: &str,
@@ -54,7 +54,7 @@ pub fn progress(
     Ok(entry)
 }
 
-/// Why an object is not the data of a progress entry: its `type` is missing, or not a text.
+/// The reason why an object is not the data of a progress entry: its `type` is missing, or not a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data of a progress entry needs a `type` that is a text")]
 pub struct InvalidProgress;

@@ -141,15 +141,15 @@ impl NewEntry {
 
     /// Returns the sort position of `key` in a chain entry. Keys at one position keep their order.
     fn place(&self, key: &str) -> usize {
-        const MIDDLE: usize = FIRST.len();
+        const BODY_POSITION: usize = LEADING_KEYS.len();
         let place = |keys: &[&str]| keys.iter().position(|name| *name == key);
         if key == "type" && matches!(self.kind, EntryKind::Assistant | EntryKind::Attachment) {
-            return MIDDLE + 1;
+            return BODY_POSITION + 1;
         }
-        match (place(FIRST), place(LAST)) {
+        match (place(LEADING_KEYS), place(TRAILING_KEYS)) {
             (Some(place), _) => place,
-            (None, Some(place)) => MIDDLE + 2 + place,
-            (None, None) => MIDDLE,
+            (None, Some(place)) => BODY_POSITION + 2 + place,
+            (None, None) => BODY_POSITION,
         }
     }
 }
@@ -161,7 +161,7 @@ impl fmt::Display for NewEntry {
 }
 
 /// The keys before the body of a chain entry.
-const FIRST: &[&str] = &[
+const LEADING_KEYS: &[&str] = &[
     "parentUuid",
     "logicalParentUuid",
     "isSidechain",
@@ -170,7 +170,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// The keys after the body of a chain entry.
-const LAST: &[&str] = &[
+const TRAILING_KEYS: &[&str] = &[
     "uuid",
     "timestamp",
     "toolUseResult",

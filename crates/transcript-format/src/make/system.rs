@@ -32,7 +32,7 @@ impl From<Level> for Json {
 }
 
 named! {
-    /// What triggered a compaction.
+    /// The trigger of a compaction.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum Trigger {

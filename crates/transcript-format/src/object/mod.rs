@@ -347,7 +347,7 @@ impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
     }
 }
 
-/// Why a text is not a JSON object. Reports the position, never the content.
+/// The reason why a text is not a JSON object. Reports the position, never the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseObjectError {

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::error::{ScanError, ScanErrorKind};
-use super::simd::{Carry, Quotes, WINDOW, index};
+use super::simd::{BlockCarry, Quotes, WINDOW, index};
 use super::text::Text;
 
 /// The maximum nesting depth, the same as that of `serde_json`.
 const MAX_DEPTH: u32 = 127;
 
-type Step<T = ()> = Result<T, ScanError>;
+type ScanResult<T = ()> = Result<T, ScanError>;
 
 /// The place of the content of a string in its line. Lines are shorter than 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) struct Cursor<'l, 's> {
     next_quote: usize,
     /// The start of the next window.
     next_window: usize,
-    carry: Carry,
+    carry: BlockCarry,
     /// The first byte that is not allowed in a string, in the windows so far.
     fault: Option<ScanError>,
 }
@@ -73,7 +73,7 @@ impl<'l, 's> Cursor<'l, 's> {
             scratch,
             next_quote: 0,
             next_window: 0,
-            carry: Carry::default(),
+            carry: BlockCarry::default(),
             fault: None,
         };
         cursor.index_window();
@@ -142,7 +142,7 @@ impl<'l, 's> Cursor<'l, 's> {
     }
 
     #[inline(always)]
-    pub(super) fn expect(&mut self, byte: u8) -> Step {
+    pub(super) fn expect(&mut self, byte: u8) -> ScanResult {
         if self.peek() != byte {
             return Err(self.unexpected());
         }
@@ -163,7 +163,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Reads a string; the next byte must be its opening quote.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Step<Span> {
+    pub(super) fn string(&mut self) -> ScanResult<Span> {
         if self.peek() != b'"' {
             return Err(self.unexpected());
         }
@@ -199,7 +199,7 @@ impl<'l, 's> Cursor<'l, 's> {
     ///
     /// The next byte must be `{`. Returns whether a first member follows.
     #[inline(always)]
-    pub(super) fn open_object(&mut self) -> Step<bool> {
+    pub(super) fn open_object(&mut self) -> ScanResult<bool> {
         self.expect(b'{')?;
         self.skip_space();
         if self.peek() == b'}' {
@@ -211,7 +211,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Like [`Self::open_object`], for the elements of an array.
     #[inline(always)]
-    pub(super) fn open_array(&mut self) -> Step<bool> {
+    pub(super) fn open_array(&mut self) -> ScanResult<bool> {
         self.expect(b'[')?;
         self.skip_space();
         if self.peek() == b']' {
@@ -224,7 +224,7 @@ impl<'l, 's> Cursor<'l, 's> {
     /// Moves from a member or element to the next one, or past `close`. Returns whether one
     /// follows.
     #[inline(always)]
-    pub(super) fn more(&mut self, close: u8) -> Step<bool> {
+    pub(super) fn more(&mut self, close: u8) -> ScanResult<bool> {
         self.skip_space();
         let byte = self.peek();
         if byte != b',' && byte != close {
@@ -236,7 +236,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Reads the name of a member and moves to its value.
     #[inline(always)]
-    pub(super) fn name(&mut self) -> Step<&'l [u8]> {
+    pub(super) fn name(&mut self) -> ScanResult<&'l [u8]> {
         self.skip_space();
         let name = self.string()?.of(self.line);
         self.skip_space();
@@ -258,7 +258,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Skips one value of any kind that is inside of `depth` containers.
     #[inline(always)]
-    pub(super) fn skip_value(&mut self, depth: u32) -> Step {
+    pub(super) fn skip_value(&mut self, depth: u32) -> ScanResult {
         match self.peek() {
             b'"' => self.string().map(|_| ()),
             b'{' | b'[' => self.skip_container(depth),
@@ -266,7 +266,7 @@ impl<'l, 's> Cursor<'l, 's> {
         }
     }
 
-    fn skip_container(&mut self, depth: u32) -> Step {
+    fn skip_container(&mut self, depth: u32) -> ScanResult {
         // One bit for each open container, the innermost in the lowest bit; set for objects.
         let mut objects = 0u128;
         let mut level = 0;
@@ -327,7 +327,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Skips a number, `true`, `false` or `null`.
     #[inline(always)]
-    pub(super) fn scalar(&mut self) -> Step {
+    pub(super) fn scalar(&mut self) -> ScanResult {
         match self.peek() {
             b't' => self.word(b"true"),
             b'f' => self.word(b"false"),
@@ -338,7 +338,7 @@ impl<'l, 's> Cursor<'l, 's> {
     }
 
     #[inline(always)]
-    fn word(&mut self, word: &'static [u8]) -> Step {
+    fn word(&mut self, word: &'static [u8]) -> ScanResult {
         for byte in word {
             self.expect(*byte)?;
         }
@@ -346,7 +346,7 @@ impl<'l, 's> Cursor<'l, 's> {
     }
 
     #[inline(always)]
-    fn number(&mut self) -> Step {
+    fn number(&mut self) -> ScanResult {
         if self.peek() == b'-' {
             self.pos += 1;
         }
@@ -370,7 +370,7 @@ impl<'l, 's> Cursor<'l, 's> {
     }
 
     #[inline(always)]
-    fn digits(&mut self) -> Step {
+    fn digits(&mut self) -> ScanResult {
         if !self.peek().is_ascii_digit() {
             return Err(self.unexpected());
         }

@@ -192,6 +192,7 @@ impl EnvelopeFields {
     /// shorter. The envelope has no tools.
     #[must_use]
     pub fn of<'a>(&'a self, line: &'a [u8]) -> Option<Envelope<'a>> {
+        // A shorter line cannot be the one that was scanned: its spans would be out of range.
         (self.0.end <= line.len()).then_some(Envelope {
             line,
             parts: &self.0,
@@ -417,7 +418,7 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// Returns what is wrong with the line and where; [`ScanErrorKind::Trailing`] when a complete
+    /// Returns the error in the line and its offset; [`ScanErrorKind::Trailing`] when a complete
     /// object is followed by more bytes (see [`Self::scan_first`]).
     pub fn scan<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         self.scan_first(line)?.alone()
@@ -427,7 +428,7 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::scan`].
+    /// The errors of [`Self::scan`].
     pub fn scan_text<'a>(&'a mut self, line: &'a str) -> Result<Envelope<'a>, ScanError> {
         self.read(line.as_bytes())?.alone()
     }
@@ -436,9 +437,10 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::scan`], without `Trailing`.
+    /// The errors of [`Self::scan`], without `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         let envelope = self.read(line)?;
+        // After the scan, as most lines are UTF-8, and only of the object: garbage after it is another finding.
         let object = &line[..envelope.end()];
         if simdutf8::basic::from_utf8(object).is_err() {
             let at = std::str::from_utf8(object).map_or_else(|bad| bad.valid_up_to(), str::len);
@@ -474,7 +476,8 @@ fn read(
     tools: &mut Vec<ToolSpan>,
     mut others: Option<&mut OtherNames>,
     scratch: &mut Scratch,
-) -> Step {
+) -> ScanResult {
+    // The buffers are reused from line to line: an allocation for each line would take longer than the scan.
     *parts = Parts::default();
     tools.clear();
     if let Some(others) = &mut others {
@@ -512,13 +515,14 @@ struct Reader<'l, 't> {
     others: Option<&'t mut OtherNames>,
 }
 
-type Step<T = ()> = Result<T, ScanError>;
+type ScanResult<T = ()> = Result<T, ScanError>;
 
 impl<'l> Reader<'l, '_> {
     /// Keeps a name that the envelope does not read, if it was asked for.
     #[inline(always)]
     fn other(&mut self, place: KeyPlace, name: &'l [u8]) {
         if let Some(others) = &mut self.others
+            // A crafted line may not take more memory than a body could have.
             && others.names.len() < MAX_PARTS
         {
             let name = self.cursor.span_of(name);
@@ -536,7 +540,7 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads the value of a member of the entry that the envelope does not need.
     #[inline(always)]
-    fn other_member(&mut self, name: &'l [u8]) -> Step {
+    fn other_member(&mut self, name: &'l [u8]) -> ScanResult {
         self.other(KeyPlace::Entry, name);
         self.cursor.skip_value(1)
     }
@@ -560,13 +564,14 @@ impl<'l> Reader<'l, '_> {
     }
 
     #[inline(always)]
-    fn top(&mut self) -> Step {
+    fn top(&mut self) -> ScanResult {
         let mut seen = 0u32;
         let mut members = 0;
         let mut more = self.cursor.open_object()?;
         while more {
             members += 1;
             let known = self.member()?;
+            // Only of names that the envelope reads: which of two values counts matters for no other.
             if known != 0 && seen & known != 0 {
                 self.parts.flags |= Flags::DUPLICATE_NAME;
             }
@@ -574,6 +579,7 @@ impl<'l> Reader<'l, '_> {
             more = self.cursor.more(b'}')?;
         }
         let names_parent = seen & (1 << Member::ParentUuid as u32) != 0;
+        // Clients write the member on every entry, `null` for a root: without it, the line is of the stream form, or damaged.
         if !names_parent {
             self.parts.flags |= Flags::PARENT_ABSENT;
             if self.parts.session_id.is_none() {
@@ -595,6 +601,7 @@ impl<'l> Reader<'l, '_> {
         }
         parts.flags |= Flags::STREAM_FORM;
         if let Some(call) = named(parts.parent_tool_use_id) {
+            // Kept apart from the flag of the line: the client, which does not know this name, sees no sidechain.
             if !parts.flags.contains(Flags::SIDECHAIN) {
                 parts.flags |= Flags::SIDECHAIN | Flags::SIDECHAIN_OF_STREAM;
             }
@@ -604,8 +611,9 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads one member of the entry. Returns a bit for its name, 0 for unknown names.
     #[inline(always)]
-    fn member(&mut self) -> Step<u32> {
+    fn member(&mut self) -> ScanResult<u32> {
         let name = self.cursor.name()?;
+        // A name may be written with escapes. Clients never do, so that is tried last.
         let Some(known) = Member::from_bytes(name).or_else(|| escaped(name, Member::from_bytes))
         else {
             self.other_member(name)?;
@@ -671,7 +679,7 @@ impl<'l> Reader<'l, '_> {
     /// Reads the entry's id. The flags distinguish the kinds of invalid ids: the client treats all
     /// entries with `null` as one entry, and all without a uuid as another.
     #[inline(always)]
-    fn uuid(&mut self) -> Step {
+    fn uuid(&mut self) -> ScanResult {
         let first = self.cursor.peek();
         self.parts.uuid = self.id()?;
         let missing = match (self.parts.uuid, first) {
@@ -680,6 +688,7 @@ impl<'l> Reader<'l, '_> {
             (None, b'"') => Flags::UUID_EMPTY,
             (None, _) => Flags::UUID_ODD,
         };
+        // The member may be repeated; the last value counts, and so do its flags.
         self.parts.flags -= Flags::UUID_NULL | Flags::UUID_EMPTY | Flags::UUID_ODD;
         self.parts.flags |= missing;
         Ok(())
@@ -687,7 +696,8 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads the parent's id. For the client `null`, `false` and the empty string mark a root (FILE-9).
     #[inline(always)]
-    fn parent_uuid(&mut self) -> Step {
+    fn parent_uuid(&mut self) -> ScanResult {
+        // The first byte shows the kind of value; the span alone does not tell an empty string from `null`.
         let first = self.cursor.peek();
         self.parts.parent_uuid = self.id()?;
         let is_empty = first == b'"' && self.parts.parent_uuid.is_none();
@@ -699,10 +709,11 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads an id or name: a non-empty string. Everything else counts as absent.
     #[inline(always)]
-    fn id(&mut self) -> Step<Option<Span>> {
+    fn id(&mut self) -> ScanResult<Option<Span>> {
         match self.cursor.peek() {
             b'"' => Ok(Some(self.cursor.string()?).filter(|span| !span.is_empty())),
             byte => {
+                // `null` is how clients write an absent id; any other value is worth a finding.
                 if byte != b'n' {
                     self.parts.flags |= Flags::ODD_VALUE;
                     self.cursor.skip_value(1)?;
@@ -716,19 +727,20 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads a flag; only `true` sets it.
     #[inline(always)]
-    fn flag(&mut self, flag: Flags) -> Step {
+    fn flag(&mut self, flag: Flags) -> ScanResult {
         let first = self.cursor.peek();
         if !matches!(first, b't' | b'f' | b'n') {
             self.parts.flags |= Flags::ODD_VALUE;
         }
         self.cursor.skip_value(1)?;
+        // Set or cleared: a repeated member overrides the one before.
         self.parts.flags.set(flag, first == b't');
         Ok(())
     }
 
     /// Reads the `type` of an object inside the entry. Its other names are kept for `place`.
     #[inline(always)]
-    fn inner_type(&mut self, place: Option<KeyPlace>) -> Step<Option<Span>> {
+    fn inner_type(&mut self, place: Option<KeyPlace>) -> ScanResult<Option<Span>> {
         if self.cursor.peek() != b'{' {
             self.cursor.skip_value(1)?;
             return Ok(None);
@@ -752,7 +764,8 @@ impl<'l> Reader<'l, '_> {
     }
 
     #[inline(always)]
-    fn text_or_skip(&mut self, depth: u32) -> Step<Option<Span>> {
+    fn text_or_skip(&mut self, depth: u32) -> ScanResult<Option<Span>> {
+        // Values of other types are skipped without a finding: newer clients may write them.
         if self.cursor.peek() == b'"' {
             return self.cursor.string().map(Some);
         }
@@ -761,7 +774,7 @@ impl<'l> Reader<'l, '_> {
     }
 
     #[inline(always)]
-    fn message(&mut self) -> Step {
+    fn message(&mut self) -> ScanResult {
         self.parts.message_id = None;
         self.parts.stop_reason = None;
         // `message` may be repeated; only the last one counts.
@@ -792,6 +805,7 @@ impl<'l> Reader<'l, '_> {
     }
 
     fn check_parts(&mut self, parts: usize) {
+        // The line is an entry all the same, with its links: only its body is not read.
         if parts > MAX_PARTS {
             self.parts.flags |= Flags::TOO_MANY;
         }
@@ -805,11 +819,12 @@ impl<'l> Reader<'l, '_> {
             | Flags::HAS_TOOL_USE
             | Flags::HAS_TOOL_RESULT
             | Flags::HAS_OTHER_BLOCK;
+        // Tools of content that does not count would connect entries that have nothing in common.
         self.tools.clear();
     }
 
     #[inline(always)]
-    fn content(&mut self) -> Step {
+    fn content(&mut self) -> ScanResult {
         self.forget_content(ContentKind::Odd);
         match self.cursor.peek() {
             b'"' => {
@@ -818,6 +833,7 @@ impl<'l> Reader<'l, '_> {
                 self.parts.last_text = Some(self.cursor.string()?);
                 Ok(())
             }
+            // Blocks are read here although they are content: their calls and results connect entries.
             b'[' => {
                 self.parts.content = ContentKind::Blocks;
                 let mut blocks = 0;
@@ -842,7 +858,7 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads one element of the content: its type, and the id that links a call to its result.
     #[inline(always)]
-    fn block(&mut self) -> Step {
+    fn block(&mut self) -> ScanResult {
         if self.cursor.peek() != b'{' {
             self.parts.flags |= Flags::HAS_OTHER_BLOCK;
             return self.cursor.skip_value(3);
@@ -894,7 +910,7 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads the name of a member of an object inside the entry, and looks it up.
     #[inline(always)]
-    fn inner_name(&mut self) -> Step<(&'l [u8], Option<Inner>)> {
+    fn inner_name(&mut self) -> ScanResult<(&'l [u8], Option<Inner>)> {
         let name = self.cursor.name()?;
         let known = Inner::from_bytes(name).or_else(|| escaped(name, Inner::from_bytes));
         Ok((name, known))

@@ -1,16 +1,16 @@
-//! Why a line cannot be scanned.
+//! The reason why a line cannot be scanned.
 
-/// Why a line cannot be scanned, and where.
+/// The reason why a line cannot be scanned, and the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} (byte {at} of the line)", .kind.reason())]
 pub struct ScanError {
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: ScanErrorKind,
     /// The offset in the line, in bytes.
     pub at: usize,
 }
 
-/// Why a line is not one JSON object.
+/// The reason why a line is not one JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScanErrorKind {

@@ -50,7 +50,7 @@ fn push(places: &mut [u32], len: usize, base: u32, mut mask: u64) -> usize {
 
 /// State passed from one block to the next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Carry {
+pub(super) struct BlockCarry {
     /// Bit 0: the first byte is escaped.
     escaped: u64,
     /// All ones if the block starts inside of a string.
@@ -86,7 +86,7 @@ struct Masks {
 pub(super) fn index(
     line: &[u8],
     start: usize,
-    carry: &mut Carry,
+    carry: &mut BlockCarry,
     quotes: &mut Quotes,
     plain: bool,
 ) -> Option<ScanError> {
@@ -137,7 +137,7 @@ fn has_avx2() -> bool {
 fn index_with(
     line: &[u8],
     start: usize,
-    carry: &mut Carry,
+    carry: &mut BlockCarry,
     quotes: &mut Quotes,
     classify: impl Fn(&[u8; 64]) -> Masks,
 ) -> Option<ScanError> {
@@ -147,7 +147,7 @@ fn index_with(
     }
     let mut fault = None;
     let mut len = 0;
-    let Carry {
+    let BlockCarry {
         escaped: mut next_escaped,
         mut inside,
         mut odd,
@@ -174,7 +174,7 @@ fn index_with(
         inside ^= (u64::from(marks.count_ones()) & 1).wrapping_neg();
         base += 64;
     }
-    *carry = Carry {
+    *carry = BlockCarry {
         escaped: next_escaped,
         inside,
         odd,
@@ -350,14 +350,14 @@ mod avx2 {
         _mm256_set1_epi8, _mm256_shuffle_epi8,
     };
 
-    use super::{Carry, Masks, Quotes, ScanError, count_escapes_with, index_with};
+    use super::{BlockCarry, Masks, Quotes, ScanError, count_escapes_with, index_with};
 
     /// Compiled as a whole for AVX2, so that the masks are inlined into the loop.
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) fn index(
         line: &[u8],
         start: usize,
-        carry: &mut Carry,
+        carry: &mut BlockCarry,
         quotes: &mut Quotes,
     ) -> Option<ScanError> {
         index_with(line, start, carry, quotes, |block| classify(block))

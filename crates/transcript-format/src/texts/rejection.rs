@@ -43,11 +43,11 @@ pub struct Rejection<'t> {
 }
 
 /// The words of a rejection, after its start.
-struct Words {
+struct RejectionText {
     start: &'static str,
-    /// What follows without a reason.
+    /// The text after the start when there is no reason.
     bare: &'static str,
-    /// What is before the reason, and after it.
+    /// The texts before and after the reason.
     around: [&'static str; 2],
     /// The end of the words before the reason, and the start of those after it: they are the same in
     /// more versions of the client than the words themselves.
@@ -81,9 +81,9 @@ impl RejectedBy {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Person, Self::Subagent, Self::Automatic];
 
-    const fn words(self) -> Words {
+    const fn words(self) -> RejectionText {
         match self {
-            Self::Person => Words {
+            Self::Person => RejectionText {
                 start: REJECTED_BY_PERSON,
                 bare: not_done!(
                     "STOP what you are doing and wait for the user to tell you how to proceed."
@@ -94,14 +94,14 @@ impl RejectedBy {
                 ],
                 marks: [" user said:\n", ""],
             },
-            Self::Subagent => Words {
+            Self::Subagent => RejectionText {
                 start: REJECTED_IN_SUBAGENT,
                 // The words of the client after the start were not observed: these are ours.
                 bare: not_done!("Continue without it, or say what could not be done."),
                 around: [not_done!("The user said:\n"), ""],
                 marks: [" user said:\n", ""],
             },
-            Self::Automatic => Words {
+            Self::Automatic => RejectionText {
                 start: REJECTED_AUTOMATICALLY,
                 bare: advice!(),
                 around: [" Reason: ", concat!(".", advice!())],

@@ -307,7 +307,7 @@ fn a_reference_that_would_be_read_as_another_one_is_not_written() {
 }
 
 #[test]
-fn whatever_references_are_written_are_read_again() {
+fn references_survive_a_round_trip() {
     let (grammar, mut rng) = (grammar(), Rng::new(9));
     let (mut read, mut kinds) = (0, HashSet::new());
     for _ in 0..ROUNDS {

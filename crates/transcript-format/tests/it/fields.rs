@@ -10,7 +10,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use transcript_format::entry;
-use transcript_format::kind::{Counts, EntryKind, KindRow, Link, Search, Shown};
+use transcript_format::kind::{Counts, DisplayForm, EntryKind, KindRow, Link, SearchedContent};
 use transcript_format::metadata::Metadata;
 use transcript_format::schema::View;
 
@@ -109,7 +109,7 @@ fn add_kinds(page: &mut String) {
 }
 
 #[test]
-fn what_a_row_says_of_a_text_is_about_a_member_of_the_kind() {
+fn text_member_of_a_row_is_a_field_of_the_kind() {
     for kind in EntryKind::ALL {
         let row = kind.row();
         let fields = Metadata::fields_of(*kind).unwrap_or_default();
@@ -119,10 +119,17 @@ fn what_a_row_says_of_a_text_is_about_a_member_of_the_kind() {
         let reads_text = row.clears
             || row.is_listed
             || row.title.is_some()
-            || matches!(row.search, Search::Title | Search::Summary | Search::Queued);
+            || matches!(
+                row.search,
+                SearchedContent::Title | SearchedContent::Summary | SearchedContent::Queued
+            );
         assert!(!reads_text || row.text.is_some(), "{kind:?}");
-        // What is in the tree is shown, and linked as the tree is.
-        assert_eq!(row.shown != Shown::Nowhere, kind.is_chain(), "{kind:?}");
+        // Entries of the tree are shown, and are linked by their parents.
+        assert_eq!(
+            row.shown != DisplayForm::Nowhere,
+            kind.is_chain(),
+            "{kind:?}"
+        );
         assert!(!kind.is_chain() || row.link == Link::Parent, "{kind:?}");
     }
 }

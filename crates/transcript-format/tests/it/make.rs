@@ -224,7 +224,7 @@ fn failed(line: &str) -> (String, String, String) {
 }
 
 #[test]
-fn what_a_person_does_in_a_client_is_written_as_clients_write_it() {
+fn actions_of_a_person_have_the_lines_of_clients() {
     for (for_tool_use, text) in [(false, INTERRUPTED), (true, INTERRUPTED_FOR_TOOL_USE)] {
         assert_eq!(only_text(&line(make::interrupt(for_tool_use))), text);
     }

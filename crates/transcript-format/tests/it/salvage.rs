@@ -77,7 +77,7 @@ fn assert_line(pieces: &[(&[u8], bool)], what: &str) {
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn nothing_of_a_torn_entry_is_salvaged_wherever_it_is_cut() {
+fn torn_entry_is_not_salvaged_at_any_cut() {
     for entry in [NESTING, WHOLE, SPACED, WITHOUT_SESSION] {
         let entry = entry.as_bytes();
         for cut in 0..entry.len() {

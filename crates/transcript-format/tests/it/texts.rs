@@ -181,7 +181,7 @@ fn tags_of_others_and_attributes_are_no_text_of_a_client() {
         Tagged::read("<bash-input>ls"),
         Some(Tagged::Shell("ls".into()))
     );
-    // What a client escaped stays escaped: it escapes each sign.
+    // Text that a client escaped stays escaped: it escapes each sign.
     let escaped =
         "<bash-stdout>a &lt;/bash-stdout&gt; &amp; b</bash-stdout><bash-stderr></bash-stderr>";
     let output = Output {

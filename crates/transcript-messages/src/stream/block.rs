@@ -5,7 +5,7 @@ use transcript_format::object::{JsonKind, Object, Raw, unescape, unit_at};
 
 use super::input::Input;
 
-/// How complete a block is.
+/// The completeness of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockState {
@@ -33,7 +33,7 @@ pub(super) struct Block {
     pub(super) is_torn: bool,
 }
 
-/// What is known about the end of a block besides whether it stopped.
+/// The end of a block, as far as the message shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockEnd {
     /// More deltas may arrive unless it stopped.
@@ -60,7 +60,7 @@ impl Block {
     }
 
     /// Applies a delta; returns false for unknown ones.
-    pub(super) fn take(&mut self, delta: &Object<'_>) -> bool {
+    pub(super) fn apply_delta(&mut self, delta: &Object<'_>) -> bool {
         let string = |key: &str| delta.get(key).and_then(body);
         match delta.str("type").as_deref() {
             Some("text_delta") => grow(&mut self.text, &self.start, "text", string("text")),

@@ -22,7 +22,7 @@ use transcript_format::object::Raw;
 #[derive(Clone, Debug)]
 pub struct Input {
     text: String,
-    state: State,
+    state: ParserState,
     /// The open containers, 1 for objects and 0 for arrays; the innermost is the lowest bit.
     open: u128,
     depth: u32,
@@ -32,7 +32,7 @@ pub struct Input {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParserState {
     /// A value is expected.
     Value,
     /// After `[`.
@@ -107,7 +107,7 @@ impl Input {
     pub fn new() -> Self {
         Self {
             text: String::new(),
-            state: State::Value,
+            state: ParserState::Value,
             open: 0,
             depth: 0,
             keep: 0,
@@ -119,7 +119,7 @@ impl Input {
     pub fn push(&mut self, piece: &str) {
         let mut at = self.text.len();
         self.text.push_str(piece);
-        while at < self.text.len() && self.state != State::Broken {
+        while at < self.text.len() && self.state != ParserState::Broken {
             at = self.step(at);
         }
     }
@@ -135,8 +135,8 @@ impl Input {
     pub fn is_complete(&self) -> bool {
         self.depth == 0
             && match self.state {
-                State::AfterValue => true,
-                State::Number(number) => number.is_whole(),
+                ParserState::AfterValue => true,
+                ParserState::Number(number) => number.is_whole(),
                 _ => false,
             }
     }
@@ -144,7 +144,7 @@ impl Input {
     /// Returns whether no further bytes can make the text valid JSON.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.state == State::Broken
+        self.state == ParserState::Broken
     }
 
     /// Returns the text received so far, closed: open strings, arrays and objects end here, and
@@ -178,19 +178,19 @@ impl Input {
     fn step(&mut self, at: usize) -> usize {
         let byte = self.text.as_bytes()[at];
         match self.state {
-            State::Text => return self.skip_text(at),
+            ParserState::Text => return self.skip_text(at),
             // The surrogate is not followed by an escape, so it stays unpaired: go on with this byte
             // as ordinary text.
-            State::High if !matches!(byte, b'"' | b'\\') => {
-                self.state = State::Text;
+            ParserState::High if !matches!(byte, b'"' | b'\\') => {
+                self.state = ParserState::Text;
                 return at;
             }
             // This byte ends the number and is not part of it.
-            State::Number(number) if number.next(byte).is_none() => {
+            ParserState::Number(number) if number.next(byte).is_none() => {
                 if number.is_whole() {
                     self.end_value(at);
                 } else {
-                    self.state = State::Broken;
+                    self.state = ParserState::Broken;
                 }
                 return at;
             }
@@ -198,68 +198,72 @@ impl Input {
         }
         let end = at + 1;
         self.state = match (self.state, byte) {
-            (State::High, b'"') => {
+            (ParserState::High, b'"') => {
                 self.end_string(end);
                 return end;
             }
-            (State::High, _) => State::Escape,
-            (State::Escape, b'u') => State::Unit(0, 0),
-            (State::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+            (ParserState::High, _) => ParserState::Escape,
+            (ParserState::Escape, b'u') => ParserState::Unit(0, 0),
+            (ParserState::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.keep_text(end);
-                State::Text
+                ParserState::Text
             }
-            (State::Unit(unit, count), _) => self.unit(unit, count, byte, end),
-            (State::Literal([expected]), _) if byte == *expected => {
+            (ParserState::Unit(unit, count), _) => self.unit(unit, count, byte, end),
+            (ParserState::Literal([expected]), _) if byte == *expected => {
                 self.end_value(end);
                 return end;
             }
-            (State::Literal([expected, rest @ ..]), _) if byte == *expected => State::Literal(rest),
-            (State::Number(number), _) => number.next(byte).map_or(State::Broken, State::Number),
+            (ParserState::Literal([expected, rest @ ..]), _) if byte == *expected => {
+                ParserState::Literal(rest)
+            }
+            (ParserState::Number(number), _) => number
+                .next(byte)
+                .map_or(ParserState::Broken, ParserState::Number),
             (state, b' ' | b'\t' | b'\n' | b'\r') if is_between_tokens(state) => state,
-            (State::Key | State::KeyOrEnd, b'"') => State::Text,
-            (State::Colon, b':') => State::Value,
-            (State::KeyOrEnd, b'}') | (State::ValueOrEnd, b']') => {
+            (ParserState::Key | ParserState::KeyOrEnd, b'"') => ParserState::Text,
+            (ParserState::Colon, b':') => ParserState::Value,
+            (ParserState::KeyOrEnd, b'}') | (ParserState::ValueOrEnd, b']') => {
                 self.close(end);
                 return end;
             }
-            (State::AfterValue, b'}' | b']') if self.depth > 0 && closes(self.open, byte) => {
+            (ParserState::AfterValue, b'}' | b']') if self.depth > 0 && closes(self.open, byte) => {
                 self.close(end);
                 return end;
             }
-            (State::AfterValue, b',') if self.depth > 0 => match self.open & 1 {
-                1 => State::Key,
-                _ => State::Value,
+            (ParserState::AfterValue, b',') if self.depth > 0 => match self.open & 1 {
+                1 => ParserState::Key,
+                _ => ParserState::Value,
             },
-            (State::Value | State::ValueOrEnd, _) => self.start_value(byte, end),
-            _ => State::Broken,
+            (ParserState::Value | ParserState::ValueOrEnd, _) => self.start_value(byte, end),
+            _ => ParserState::Broken,
         };
         end
     }
 
-    fn start_value(&mut self, byte: u8, end: usize) -> State {
+    fn start_value(&mut self, byte: u8, end: usize) -> ParserState {
         match byte {
             b'"' => {
                 self.in_value = true;
                 self.keep_text(end);
-                State::Text
+                ParserState::Text
             }
             b'{' | b'[' if self.depth < MAX_DEPTH => {
                 self.open = self.open << 1 | u128::from(byte == b'{');
                 self.depth += 1;
                 self.keep = end;
                 if byte == b'{' {
-                    State::KeyOrEnd
+                    ParserState::KeyOrEnd
                 } else {
-                    State::ValueOrEnd
+                    ParserState::ValueOrEnd
                 }
             }
-            b't' => State::Literal(b"rue"),
-            b'f' => State::Literal(b"alse"),
-            b'n' => State::Literal(b"ull"),
-            b'-' => State::Number(Number::Minus),
-            b'0' => State::Number(Number::Zero),
-            b'1'..=b'9' => State::Number(Number::Integer),
-            _ => State::Broken,
+            b't' => ParserState::Literal(b"rue"),
+            b'f' => ParserState::Literal(b"alse"),
+            b'n' => ParserState::Literal(b"ull"),
+            b'-' => ParserState::Number(Number::Minus),
+            b'0' => ParserState::Number(Number::Zero),
+            b'1'..=b'9' => ParserState::Number(Number::Integer),
+            _ => ParserState::Broken,
         }
     }
 
@@ -276,25 +280,25 @@ impl Input {
         match self.text.as_bytes().get(end) {
             None => return end,
             Some(b'"') => self.end_string(end + 1),
-            Some(b'\\') => self.state = State::Escape,
-            Some(_) => self.state = State::Broken,
+            Some(b'\\') => self.state = ParserState::Escape,
+            Some(_) => self.state = ParserState::Broken,
         }
         end + 1
     }
 
-    fn unit(&mut self, unit: u16, count: u8, byte: u8, end: usize) -> State {
+    fn unit(&mut self, unit: u16, count: u8, byte: u8, end: usize) -> ParserState {
         let Some(digit) = char::from(byte).to_digit(16) else {
-            return State::Broken;
+            return ParserState::Broken;
         };
         // A hexadecimal digit has four bits.
         let unit = unit << 4 | digit as u16;
         match (count, unit) {
-            (3, 0xD800..=0xDBFF) => State::High,
+            (3, 0xD800..=0xDBFF) => ParserState::High,
             (3, _) => {
                 self.keep_text(end);
-                State::Text
+                ParserState::Text
             }
-            _ => State::Unit(unit, count + 1),
+            _ => ParserState::Unit(unit, count + 1),
         }
     }
 
@@ -309,7 +313,7 @@ impl Input {
         if self.in_value {
             self.end_value(end);
         } else {
-            self.state = State::Colon;
+            self.state = ParserState::Colon;
         }
     }
 
@@ -322,19 +326,19 @@ impl Input {
     fn end_value(&mut self, end: usize) {
         self.in_value = false;
         self.keep = end;
-        self.state = State::AfterValue;
+        self.state = ParserState::AfterValue;
     }
 }
 
-fn is_between_tokens(state: State) -> bool {
+fn is_between_tokens(state: ParserState) -> bool {
     matches!(
         state,
-        State::Value
-            | State::ValueOrEnd
-            | State::Key
-            | State::KeyOrEnd
-            | State::Colon
-            | State::AfterValue
+        ParserState::Value
+            | ParserState::ValueOrEnd
+            | ParserState::Key
+            | ParserState::KeyOrEnd
+            | ParserState::Colon
+            | ParserState::AfterValue
     )
 }
 

@@ -120,7 +120,7 @@ pub enum StreamOutcome {
     Nothing(Abort),
 }
 
-/// Why a stream ended before the end of its message.
+/// The reason why a stream ended before the end of its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Abort {
@@ -212,7 +212,7 @@ pub struct ToolCall {
     /// The input: a JSON object as the model wrote it. Of a call whose `state` is not
     /// [`Whole`](BlockState::Whole), the part that arrived.
     pub input: String,
-    /// How complete the input is.
+    /// The completeness of the input.
     pub state: BlockState,
 }
 
@@ -248,9 +248,9 @@ impl Accumulator {
             return self.tear(json);
         };
         match unwrapped(&event) {
-            None => self.take(&event),
+            None => self.apply_event(&event),
             Some(json) => match Object::parse(&json) {
-                Ok(event) => self.take(&event),
+                Ok(event) => self.apply_event(&event),
                 Err(_) => self.tear(&json),
             },
         }
@@ -342,12 +342,12 @@ impl Accumulator {
         (!reason.is_null()).then_some(reason)
     }
 
-    /// Returns what is known about the end of the block at `at`.
+    /// Returns the end of the block at `at`, as far as it is known.
     fn end_of(&self, at: usize) -> BlockEnd {
         let is_last = at + 1 == self.blocks.len();
         let reason = self.stop_reason().map(Json::text);
         match self.is_whole() {
-            _ if is_last && reason.is_some_and(|reason| STOPPED_EARLY.contains(&reason)) => {
+            _ if is_last && reason.is_some_and(|reason| EARLY_STOP_REASONS.contains(&reason)) => {
                 BlockEnd::Early
             }
             true => BlockEnd::OfMessage,
@@ -355,7 +355,7 @@ impl Accumulator {
         }
     }
 
-    fn take(&mut self, event: &Object<'_>) -> StreamStep {
+    fn apply_event(&mut self, event: &Object<'_>) -> StreamStep {
         match event.str("type").as_deref() {
             Some("message_start") => self.start(event),
             Some("content_block_start") => self.start_block(event),
@@ -416,7 +416,7 @@ impl Accumulator {
     fn delta(&mut self, event: &Object<'_>) -> StreamStep {
         let place = event.u64("index").and_then(|index| self.open.get(&index));
         if let (Some(&place), Some(delta)) = (place, event.object("delta"))
-            && self.blocks[place].take(&delta)
+            && self.blocks[place].apply_delta(&delta)
         {
             return StreamStep::Delta(place);
         }
@@ -457,7 +457,7 @@ impl Accumulator {
 
 /// The stop reasons, as JSON, of messages that do not end where the model would have ended them. A
 /// call without any input may then be one that was only begun.
-const STOPPED_EARLY: [&str; 3] = [
+const EARLY_STOP_REASONS: [&str; 3] = [
     "\"max_tokens\"",
     "\"model_context_window_exceeded\"",
     "\"refusal\"",

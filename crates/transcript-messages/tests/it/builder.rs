@@ -545,7 +545,7 @@ const CONTENTS: [Content; 9] = [
 ];
 
 /// A message, and what a slow model has to know of it.
-struct Said {
+struct PlainMessage {
     message: MessageBuilder,
     is_answer: bool,
     texts: Vec<String>,
@@ -553,7 +553,7 @@ struct Said {
     pairs: Vec<(bool, String)>,
 }
 
-impl Said {
+impl PlainMessage {
     /// A message of one to three blocks. Its results are those of the call `open`, as a rule.
     fn new(rng: &mut Rng, number: usize, open: Option<&str>) -> Self {
         let is_answer = rng.one_in(2);
@@ -635,7 +635,7 @@ impl Pairs {
     }
 
     /// Adds a message when all its pairs fit.
-    fn add(&mut self, said: &Said) -> bool {
+    fn add(&mut self, said: &PlainMessage) -> bool {
         if said.is_answer && !self.last_is_answer && self.open().is_some() {
             return false;
         }
@@ -664,7 +664,7 @@ impl Pairs {
     }
 }
 
-/// What every conversation that was built has to be.
+/// Checks the properties of every conversation that was built.
 fn check(built: &BuiltMessages, texts: &[String], name: &str) {
     let problems = lint(&built.messages).problems;
     assert!(problems.is_empty(), "{name}: {problems:?}");
@@ -706,13 +706,13 @@ fn trimmed(text: &str) -> String {
 }
 
 #[test]
-fn whatever_is_pushed_builds_messages_that_a_strict_provider_takes() {
+fn random_pushes_build_messages_that_a_strict_provider_accepts() {
     let (mut requests, mut built, mut refused, mut merges) = (String::new(), 0, 0, 0);
     for seed in 0..4_000 {
         let mut rng = Rng::new(seed);
         let (mut talk, mut pairs, mut texts) = (MessageList::new(), Pairs::default(), Vec::new());
         for number in 0..rng.range(1, 14) {
-            let said = Said::new(&mut rng, number, pairs.open());
+            let said = PlainMessage::new(&mut rng, number, pairs.open());
             let fits = pairs.add(&said);
             assert_eq!(
                 talk.push(said.message).is_ok(),

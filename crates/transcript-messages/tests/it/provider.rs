@@ -1,4 +1,4 @@
-//! What each provider accepts, and what is made of messages that it does not.
+//! The rules of each provider, and the repair of messages that break them.
 
 use std::collections::HashSet;
 
@@ -719,7 +719,7 @@ fn no_provider_objects_to_what_was_made_for_it_of_any_messages() {
             let problems = lint_for(&made, provider).problems;
             assert_eq!(problems, [], "seed {seed}, {}", provider.name());
 
-            // What is gone is named.
+            // Each omission is reported.
             let sent: HashSet<String> = made.iter().flat_map(words).collect();
             let omitted = log.omissions.iter().map(|omission| omission.origin);
             let omitted: HashSet<usize> = omitted.collect();

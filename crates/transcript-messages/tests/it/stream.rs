@@ -445,7 +445,7 @@ fn no_call_is_run_after_an_event_that_is_not_json() {
             }
         }
     }
-    // What follows the stop reason only confirms it, and other programs end streams with a mark.
+    // The events after the stop reason only confirm it, and other programs end streams with a mark.
     for last in [r#"{"type":"mess"#, "[DONE]"] {
         let mut events = whole.clone();
         *events.last_mut().unwrap() = last.to_owned();

@@ -4,13 +4,13 @@ use crate::index::{EntryNo, EntryRef, Id, Index, MessageKey, ToolKey};
 use crate::path::{ConversationPath, PathEntry, Via};
 use crate::tree::{Policy, Tree};
 
-/// The number of entries that remain when the window is moved, so that what is linked to an entry
-/// near the end of the path is still inside.
-const KEPT: usize = 32;
+/// The number of entries that remain when the window is moved, so that entries that are linked to an entry
+/// near the end of the path are still inside.
+const MIN_KEPT_ENTRIES: usize = 32;
 
 /// The maximum length of a window that is not a chain, and the number of entries that a line is
 /// compared with: with more, a file of many calls in parallel would take quadratic time.
-pub(super) const LONGEST: usize = 1024;
+pub(super) const MAX_WINDOW_LEN: usize = 1024;
 
 /// Entries, progress lines and pins at the end of a file. The first is a message on the path.
 #[derive(Debug)]
@@ -39,29 +39,34 @@ pub(super) struct WindowEntry {
     pub(super) parent: u32,
     /// The first place that it depends on.
     pub(super) depends_on: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: WindowEntryKind,
     /// Whether a window can start here.
     pub(super) may_start: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WindowEntryKind {
     Entry,
     Progress,
     Pin,
 }
 
-/// What connects entries other than their links: the message of which they are lines, and the call
-/// that they make or answer.
+/// A key that connects entries without a link between them: the message of which they are lines, or the
+/// call that they make or answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Shared {
+pub(super) enum ConnectionKey {
     Message(MessageKey),
     Call(ToolKey),
 }
 
-pub(super) fn shared<'i>(entry: &EntryRef<'i>) -> impl Iterator<Item = Shared> + use<'i> {
-    let message = entry.message().map(Shared::Message);
-    let calls = entry.tools().iter().map(|end| Shared::Call(end.key()));
+pub(super) fn connection_keys<'i>(
+    entry: &EntryRef<'i>,
+) -> impl Iterator<Item = ConnectionKey> + use<'i> {
+    let message = entry.message().map(ConnectionKey::Message);
+    let calls = entry
+        .tools()
+        .iter()
+        .map(|end| ConnectionKey::Call(end.key()));
     message.into_iter().chain(calls)
 }
 
@@ -73,7 +78,7 @@ impl Window {
                 number,
                 parent: 0,
                 depends_on: 0,
-                kind: Kind::Entry,
+                kind: WindowEntryKind::Entry,
                 may_start: true,
             }],
             above: 0,
@@ -81,7 +86,7 @@ impl Window {
             has_client: false,
             follows_kept_entries: false,
             is_stale: false,
-            full_at: 2 * KEPT,
+            full_at: 2 * MIN_KEPT_ENTRIES,
         }
     }
 
@@ -102,7 +107,7 @@ impl Window {
         self.entries[0].number
     }
 
-    pub(super) fn kind(&self, place: u32) -> Kind {
+    pub(super) fn kind(&self, place: u32) -> WindowEntryKind {
         self.entries[place as usize].kind
     }
 
@@ -124,7 +129,9 @@ impl Window {
     }
 
     pub(super) fn has_pin(&self) -> bool {
-        self.entries.iter().any(|entry| entry.kind == Kind::Pin)
+        self.entries
+            .iter()
+            .any(|entry| entry.kind == WindowEntryKind::Pin)
     }
 
     pub(super) fn is_stale(&self) -> bool {
@@ -142,18 +149,18 @@ impl Window {
 
     /// Returns the place of the last entry.
     pub(super) fn last_entry(&self) -> u32 {
-        let is_entry = |entry: &WindowEntry| entry.kind == Kind::Entry;
+        let is_entry = |entry: &WindowEntry| entry.kind == WindowEntryKind::Entry;
         let last = self.entries.iter().rposition(is_entry);
         last.unwrap_or_default() as u32
     }
 
     /// Returns the last place that shares `key`, if it is near the end.
-    pub(super) fn last_with(&self, key: Shared, index: &Index) -> Option<u32> {
+    pub(super) fn last_with(&self, key: ConnectionKey, index: &Index) -> Option<u32> {
         let has_it = |(_, entry): &(usize, &WindowEntry)| {
             let entry = index.entry(entry.number);
-            shared(&entry).any(|other| other == key)
+            connection_keys(&entry).any(|other| other == key)
         };
-        let mut last = self.entries.iter().enumerate().rev().take(LONGEST);
+        let mut last = self.entries.iter().enumerate().rev().take(MAX_WINDOW_LEN);
         last.find(has_it).map(|(place, _)| place as u32)
     }
 
@@ -168,7 +175,7 @@ impl Window {
 
     /// Returns the place, or that of the entry above a progress line.
     fn above_progress(&self, mut place: u32) -> u32 {
-        while self.entries[place as usize].kind == Kind::Progress {
+        while self.entries[place as usize].kind == WindowEntryKind::Progress {
             place = self.entries[place as usize].parent;
         }
         place
@@ -180,10 +187,10 @@ impl Window {
         self.entries.push(entry);
         match entry.kind {
             // Nothing is below it yet.
-            Kind::Progress => {}
-            Kind::Entry if is_chain => self.chain_end = Some(place),
-            Kind::Pin if is_chain => {}
-            Kind::Entry | Kind::Pin => {
+            WindowEntryKind::Progress => {}
+            WindowEntryKind::Entry if is_chain => self.chain_end = Some(place),
+            WindowEntryKind::Pin if is_chain => {}
+            WindowEntryKind::Entry | WindowEntryKind::Pin => {
                 self.chain_end = None;
                 self.is_stale = true;
             }
@@ -239,7 +246,7 @@ impl Window {
             }
             self.find_chain();
         }
-        self.full_at = 2 * self.entries.len().max(KEPT);
+        self.full_at = 2 * self.entries.len().max(MIN_KEPT_ENTRIES);
     }
 
     /// Returns the last place where the window can start.
@@ -262,7 +269,7 @@ impl Window {
             let starts = is_on_path
                 && entry.may_start
                 && reached >= place as u32
-                && self.entries.len() - place >= KEPT;
+                && self.entries.len() - place >= MIN_KEPT_ENTRIES;
             if starts && self.pins_lead_past(place, on_path, place_on_path - 1) {
                 return Some(place);
             }
@@ -273,7 +280,7 @@ impl Window {
 
     /// Returns whether the last pin before `place` names an entry of the path there.
     fn pins_lead_past(&self, place: usize, on_path: &[PathEntry], above: usize) -> bool {
-        let is_pin = |entry: &&WindowEntry| entry.kind == Kind::Pin;
+        let is_pin = |entry: &&WindowEntry| entry.kind == WindowEntryKind::Pin;
         if self.entries[place..].iter().any(|entry| is_pin(&entry)) {
             return true;
         }
@@ -291,14 +298,14 @@ impl Window {
         let mut end = 0;
         for place in 1..self.entries.len() {
             let entry = self.entries[place];
-            if entry.kind == Kind::Progress {
+            if entry.kind == WindowEntryKind::Progress {
                 continue;
             }
             if self.above_progress(entry.parent) != end {
                 self.chain_end = None;
                 return;
             }
-            if entry.kind == Kind::Entry {
+            if entry.kind == WindowEntryKind::Entry {
                 end = place as u32;
             }
         }

@@ -15,8 +15,8 @@ use crate::tree::decision::Decision;
 use crate::tree::{NodeId, Tree};
 
 impl Tree<'_> {
-    /// Returns `path`, or that of the client when it shows more of the conversation.
-    pub(super) fn no_less_than_the_client(
+    /// Returns `path`, or the path of the client when that shows more of the conversation.
+    pub(super) fn at_least_client_path(
         &self,
         client: &ConversationPath,
         path: ConversationPath,
@@ -25,7 +25,7 @@ impl Tree<'_> {
             let node = self.entry_node(number);
             node.is_some_and(|node| self.is_on_left_branch(node))
         };
-        // What a person has left by a rewind is not missing.
+        // Entries that a person has left by a rewind are not missing.
         if client.leaf.is_some_and(is_late) {
             return path;
         }
@@ -44,7 +44,7 @@ impl Tree<'_> {
         let messages = |path: &ConversationPath| -> HashSet<EntryNo> {
             let numbers = || path.entries.iter().map(|entry| entry.entry_no());
             let line = |number: EntryNo| self.index.entry(number);
-            let with_content = numbers().map(line).filter(says_something);
+            let with_content = numbers().map(line).filter(has_sent_content);
             let with_content: HashSet<_> = with_content.filter_map(|line| line.message()).collect();
             let ends = |role: ToolRole| {
                 let tools = numbers().flat_map(move |number| line(number).tools());
@@ -65,7 +65,7 @@ impl Tree<'_> {
                     && line
                         .message()
                         .is_some_and(|message| with_content.contains(&message));
-                (says_something(&line) || is_thought_of_one) && is_own(*number)
+                (has_sent_content(&line) || is_thought_of_one) && is_own(*number)
             };
             let numbers = numbers().filter(is_sent);
             // Of several lines with one uuid each policy may use a different one.
@@ -121,7 +121,7 @@ impl Tree<'_> {
 
 /// Returns whether a request contains something of the line: lone thoughts (MSG-9), API errors and
 /// virtual entries (MSG-6) are not sent.
-fn says_something(line: &EntryRef<'_>) -> bool {
+fn has_sent_content(line: &EntryRef<'_>) -> bool {
     let unsent = Flags::API_ERROR | Flags::VIRTUAL;
     let sent =
         Flags::HAS_TEXT | Flags::HAS_TOOL_USE | Flags::HAS_TOOL_RESULT | Flags::HAS_OTHER_BLOCK;

@@ -9,7 +9,7 @@ use crate::tree::decision::{Decision, LeafReason};
 use crate::tree::{NodeId, Policy, Tree};
 
 /// The first client that resumes a session whose leaf has no valid time (LEAF-17).
-const TIMELESS_LEAF: ClientVersion = ClientVersion::new(2, 1, 330);
+const FIRST_WITH_TIMELESS_LEAF: ClientVersion = ClientVersion::new(2, 1, 330);
 
 impl Tree<'_> {
     /// Returns the path to the leaf that the policy chooses.
@@ -20,7 +20,7 @@ impl Tree<'_> {
         let client = self.client_path();
         let path = self.path_by_policy();
         match client {
-            Some(client) => self.no_less_than_the_client(client, path),
+            Some(client) => self.at_least_client_path(client, path),
             None => path,
         }
     }
@@ -118,7 +118,7 @@ impl Tree<'_> {
         walk.cut_at_boundary();
         walk.add_siblings(&mut None);
         let is_refused = self.policy() == Policy::Vendor
-            && self.is_client_before(TIMELESS_LEAF)
+            && self.is_client_before(FIRST_WITH_TIMELESS_LEAF)
             && self.entry(leaf).kind() != EntryKind::Attachment
             && self.entry(leaf).millis().is_none();
         ConversationPath {

@@ -1,4 +1,4 @@
-//! What was written below the boundary of a compaction that was interrupted.
+//! Adds the entries below the boundary of a compaction that was interrupted.
 //!
 //! A compaction starts a new history: its boundary has no parent, and the summary follows it. Without
 //! a summary nothing was summarized, so for `recover` the conversation continues from the entry before
@@ -41,7 +41,7 @@ impl Walk<'_, '_> {
             self.chain.extend_from_slice(&chain[done..place]);
             done = place;
             // Outside the chain of links: no later entry becomes a child of it.
-            self.put(entry, Via::SIBLING);
+            self.push_node(entry, Via::SIBLING);
         }
         self.chain.extend_from_slice(&chain[done..]);
     }
@@ -63,7 +63,7 @@ impl Tree<'_> {
         if !self.index.has_boundaries() {
             return found;
         }
-        // That of the main conversation, and that of subagents.
+        // The last message of the main conversation, and of subagents.
         let mut last_message = [None; 2];
         for node in self.nodes().filter(|node| self.is_there(*node)) {
             let entry = self.entry(node);

@@ -34,7 +34,7 @@ pub struct ConversationPath {
     pub leaf: Option<EntryNo>,
     /// Every decision, in the order in which it was made.
     pub decisions: Vec<Decision>,
-    /// Why the client of the policy would not resume this path. The entries are present all the
+    /// The reason why the client of the policy would not resume this path. The entries are present all the
     /// same.
     pub refusal: Option<Refusal>,
 }
@@ -95,7 +95,7 @@ impl OmittedCalls {
 #[non_exhaustive]
 pub struct PathEntry {
     entry_no: EntryNo,
-    /// How it came onto the path.
+    /// The reasons why it is on the path.
     pub via: Via,
     /// Whether the model sees it when the conversation continues: false for what was compacted away
     /// and for other branches.
@@ -134,7 +134,7 @@ impl PathEntry {
 }
 
 bitflags! {
-    /// How an entry came onto a path.
+    /// The reasons why an entry is on a path.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Via: u8 {
         /// By a link in the file, or as the leaf.
@@ -168,7 +168,7 @@ impl Via {
     }
 }
 
-/// Why a client refuses to resume.
+/// The reason why a client refuses to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

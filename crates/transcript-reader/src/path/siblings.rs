@@ -8,7 +8,7 @@
 //! its result, and a model that does not see its own calls repeats them, so the others have to be
 //! added.
 //!
-//! The messages of the chain are collected as [`Group`]s. A group is one or more *stretches* of the
+//! The messages of the chain are collected as [`AnswerGroup`]s. A group is one or more *stretches* of the
 //! chain, and each stretch is rebuilt: the lines first, then results and attachments in file order.
 
 use std::hash::Hash;
@@ -35,7 +35,7 @@ impl Walk<'_, '_> {
     }
 
     fn add_from(&mut self, siblings: &mut Siblings) {
-        let groups = Groups::of(self, siblings);
+        let groups = AnswerGroups::of(self, siblings);
         let mut stretches: Vec<(Range<usize>, Vec<NodeId>)> = Vec::new();
         for group in groups.list.iter().filter(|group| group.is_incomplete()) {
             let mut recovered = 0;
@@ -48,6 +48,7 @@ impl Walk<'_, '_> {
             self.decisions.push(Decision::Siblings { entry, recovered });
             stretches.extend(groups.rebuild(group, self));
         }
+        // Stretches of different messages alternate on the chain, which is written once from start to end.
         stretches.sort_unstable_by_key(|(places, _)| places.start);
         let (mut chain, mut done) = (Vec::with_capacity(self.chain.len()), 0);
         for (places, entries) in stretches {
@@ -132,7 +133,7 @@ pub(crate) struct Siblings {
     /// Lines of messages.
     lines: NodeLists<MessageKey>,
     /// Results of calls, by the line of the call if its id is not unique, else by the id.
-    results: NodeLists<Call>,
+    results: NodeLists<CallReference>,
     /// Results whose call is missing, by the line that replaced the call.
     orphans: NodeLists<NodeId>,
 }
@@ -147,15 +148,16 @@ impl Siblings {
             orphans: NodeLists::default(),
         };
         for node in tree.nodes().filter(|node| walk.may_be_added(*node)) {
+            // The usual session has none, and its chain is left as it is.
             siblings.is_empty = false;
             if let Some(message) = tree.message(node) {
                 siblings.lines.push(message, node);
             }
             match tree.line_of_call(node) {
-                Some(line) => siblings.results.push(Call::Of(line), node),
+                Some(line) => siblings.results.push(CallReference::Of(line), node),
                 None => {
                     for call in tree.tool_keys(node, ToolRole::Result) {
-                        siblings.results.push(Call::Id(call), node);
+                        siblings.results.push(CallReference::Id(call), node);
                     }
                 }
             }
@@ -167,9 +169,9 @@ impl Siblings {
     }
 }
 
-/// What says which call a result answers.
+/// A reference to the call that a result answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Call {
+enum CallReference {
     /// The id of the call.
     Id(ToolKey),
     /// The line that makes it.
@@ -207,18 +209,20 @@ impl<K: Eq + Hash> NodeLists<K> {
 
     /// Removes the lists of `keys`, and returns those of their entries that are still outside the
     /// chain, in file order.
-    fn take(&mut self, keys: impl Iterator<Item = K>, walk: &Walk<'_, '_>) -> Vec<NodeId> {
+    fn take_lists(&mut self, keys: impl Iterator<Item = K>, walk: &Walk<'_, '_>) -> Vec<NodeId> {
         let mut taken = Vec::new();
         for key in keys {
             let mut next = self.last.remove(&key);
             while let Some(place) = next {
                 let (node, before) = self.nodes[place as usize];
+                // Another message of this path, or an earlier path, may have taken it meanwhile.
                 if walk.may_be_added(node) {
                     taken.push(node);
                 }
                 next = before;
             }
         }
+        // A result of two calls is in the lists of both.
         taken.sort_unstable();
         taken.dedup();
         taken
@@ -228,7 +232,7 @@ impl<K: Eq + Hash> NodeLists<K> {
 /// The entries of one API message that the chain passes through. A line without a message id is a
 /// message of its own.
 #[derive(Default)]
-struct Group {
+struct AnswerGroup {
     /// The places of its entries on the chain: runs of lines, results of its calls and attachments,
     /// each of which starts with a line. There are several when another message comes between
     /// (MSG-1).
@@ -240,7 +244,7 @@ struct Group {
     lost_followers: Vec<(NodeId, NodeId)>,
 }
 
-impl Group {
+impl AnswerGroup {
     fn is_incomplete(&self) -> bool {
         !self.lost_lines.is_empty() || !self.lost_followers.is_empty()
     }
@@ -248,8 +252,8 @@ impl Group {
 
 /// The messages of the chain, numbered in the order of their first line there.
 #[derive(Default)]
-struct Groups {
-    list: Vec<Group>,
+struct AnswerGroups {
+    list: Vec<AnswerGroup>,
     of_line: HashMap<NodeId, usize>,
     /// The first message that makes a call: for the client an id that is used twice belongs to that one
     /// (TURN-4).
@@ -257,7 +261,7 @@ struct Groups {
     calls: HashSet<(usize, ToolKey)>,
 }
 
-impl Groups {
+impl AnswerGroups {
     fn of(walk: &Walk<'_, '_>, siblings: &mut Siblings) -> Self {
         let tree = walk.tree;
         let mut groups = Self::default();
@@ -271,12 +275,12 @@ impl Groups {
                 .message(*node)
                 .map_or(next, |message| *of_message.entry(message).or_insert(next));
             if group == next {
-                groups.list.push(Group::default());
+                groups.list.push(AnswerGroup::default());
             }
             groups.of_line.insert(*node, group);
         }
         let messages = of_message.keys().copied();
-        for line in siblings.lines.take(messages, walk) {
+        for line in siblings.lines.take_lists(messages, walk) {
             let message = tree.message(line);
             if let Some(group) = message.and_then(|message| of_message.get(&message)) {
                 groups.list[*group].lost_lines.push(line);
@@ -287,6 +291,7 @@ impl Groups {
         let mut lines: Vec<NodeId> = groups.of_line.keys().copied().collect();
         lines.sort_unstable();
         let calls = groups.find_calls(tree, &lines);
+        // Before the stretches, which start at the lines of all groups.
         groups.find_orphans(walk, siblings);
         groups.find_stretches(walk);
         groups.find_followers(walk, siblings, lines, calls);
@@ -301,6 +306,7 @@ impl Groups {
             for call in tree.tool_keys(*line, ToolRole::Use) {
                 calls.push(call);
                 self.calls.insert((group, call));
+                // Lines come in file order, groups are numbered in the order of the chain: the lowest number is the first.
                 let first = self.of_call.entry(call).or_insert(group);
                 *first = (*first).min(group);
             }
@@ -315,7 +321,7 @@ impl Groups {
         for node in walk.chain.iter().filter(is_replacement) {
             if self.of_member(walk.tree, *node).is_none() {
                 self.of_line.insert(*node, self.list.len());
-                self.list.push(Group::default());
+                self.list.push(AnswerGroup::default());
             }
         }
     }
@@ -390,12 +396,12 @@ impl Groups {
         calls: Vec<ToolKey>,
     ) {
         let tree = walk.tree;
-        let calls = calls.into_iter().map(Call::Id);
-        let calls = calls.chain(lines.iter().copied().map(Call::Of));
-        let mut results = siblings.results.take(calls, walk);
+        let calls = calls.into_iter().map(CallReference::Id);
+        let calls = calls.chain(lines.iter().copied().map(CallReference::Of));
+        let mut results = siblings.results.take_lists(calls, walk);
         let mut members = lines;
         members.extend(walk.chain.iter().chain(&results));
-        let orphans = siblings.orphans.take(members.iter().copied(), walk);
+        let orphans = siblings.orphans.take_lists(members.iter().copied(), walk);
         members.extend(&orphans);
         results.extend(orphans);
         results.sort_unstable();
@@ -443,6 +449,7 @@ impl Groups {
             let parent = tree.parent_node(*result);
             parent.is_some_and(|parent| self.of_line.contains_key(&parent))
         };
+        // The usual case; what follows walks the whole tree.
         if results.iter().all(is_below_line) {
             return;
         }
@@ -471,6 +478,7 @@ impl Groups {
             if tree.children(*loose).any(is_other) {
                 let above = std::iter::successors(Some(*loose), |at| tree.parent_node(*at));
                 let mut above = above.take_while(|at| *at != node);
+                // Up to an entry that is known to lead on: each step is taken once, however many entries are below.
                 while above.next().is_some_and(|loose| leads_on.insert(loose)) {}
             }
         }
@@ -482,7 +490,11 @@ impl Groups {
     /// last chain line that precedes it in the file, at the earliest after the first (CHAIN-7). The
     /// lines come before results and loose entries, and these are in file order (CHAIN-8): results in
     /// the stretch of their call, loose entries where the file has them.
-    fn rebuild(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
+    fn rebuild(
+        &self,
+        group: &AnswerGroup,
+        walk: &Walk<'_, '_>,
+    ) -> Vec<(Range<usize>, Vec<NodeId>)> {
         let is_line = |node: &&NodeId| self.of_line.contains_key(*node);
         let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
             .stretches
@@ -490,6 +502,7 @@ impl Groups {
             .map(|places| walk.chain[places.clone()].iter().partition(is_line))
             .collect();
         let on_chain = stretches.iter().flat_map(|(lines, _)| lines).copied();
+        // A search for each lost line: a message of thousands of parallel calls would take quadratic time by a walk.
         let anchors = Anchors::new(&on_chain.collect::<Vec<_>>());
         let mut lost_after: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for line in &group.lost_lines {
@@ -540,10 +553,11 @@ impl Groups {
     }
 }
 
-impl Groups {
+impl AnswerGroups {
     /// Returns the lines of a stretch and what follows them. A loose entry below a line that is sent
     /// as text comes before the lines that the file has after it (CHAIN-8).
     fn laid_out(&self, tree: &Tree<'_>, lines: Vec<NodeId>, followers: Vec<NodeId>) -> Vec<NodeId> {
+        // With one line there is no line that a text could come before.
         if lines.len() < 2 {
             return lines.into_iter().chain(followers).collect();
         }

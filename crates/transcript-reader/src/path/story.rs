@@ -87,9 +87,11 @@ impl Tree<'_> {
             .entries
             .iter()
             .filter_map(|entry| self.entry_node(entry.entry_no()));
+        // Marked as walked, so that no chapter contains an entry that the context has after its summary.
         for node in own.filter(|node| *node >= boundary) {
             walk.via[node.at()] = Via::PARENT;
         }
+        // Each chapter in the tree as it was before its splice; the context above is of the spliced one.
         let mut story = StoryWalk::new(self);
         if let Some(end) = walk.end_of_chapter(boundary, &story) {
             walk.up_through_compactions(&mut story, end, Some(boundary));
@@ -162,9 +164,9 @@ impl Tree<'_> {
         })
     }
 
-    /// Returns how many entries a boundary preserves, of the last `most` entries before it; `None`
+    /// Returns how many entries a boundary preserves, of the last `max_steps` entries before it; `None`
     /// if the ends of its segment do not show it.
-    fn count_kept(&self, boundary: EntryNo, most: usize) -> Option<u32> {
+    fn count_kept(&self, boundary: EntryNo, max_steps: usize) -> Option<u32> {
         let facts = self.index.boundary(boundary)?;
         let node = |id| self.node_with_uuid(id);
         Some(match &facts.preserved {
@@ -177,7 +179,7 @@ impl Tree<'_> {
                 let (head, tail) = (node(head?)?, node(tail?)?);
                 let place = self
                     .ancestors(tail)
-                    .take(most)
+                    .take(max_steps)
                     .position(|node| node == head)?;
                 place as u32 + 1
             }
@@ -185,7 +187,7 @@ impl Tree<'_> {
     }
 }
 
-/// What a walk through compactions needs to know about a file.
+/// The state of a walk through the compactions of a file.
 pub(crate) struct StoryWalk {
     /// See [`Tree::boundaries`].
     boundaries: Vec<(NodeId, Option<NodeId>)>,
@@ -222,6 +224,7 @@ impl StoryWalk {
             with_parent.collect()
         });
         let end = tree.entry_no_of(boundary);
+        // The entry may have been written again after the compaction, with another parent: the one before it counts.
         let before = parents.partition_point(|(line, _)| *line < end);
         let mut parents = parents[..before].iter().map(|(_, parent)| *parent);
         let is_before = |parent: &NodeId| *parent < boundary;
@@ -249,6 +252,7 @@ impl Story {
         let index = tree.index();
         let entries = &self.path.entries;
         let is_message = |entry: &&PathEntry| index.entry(entry.entry_no()).kind().is_message();
+        // Decisions about entries of the context are in its own list already.
         let mut own = vec![false; index.len()];
         for entry in entries.iter().filter(|entry| !entry.in_context) {
             own[entry.entry_no().get()] = true;
@@ -312,7 +316,7 @@ impl Walk<'_, '_> {
         boundary: Option<NodeId>,
     ) {
         let tree = self.tree;
-        let most = MAX_WALKS * story.walked_in.len();
+        let max_steps = MAX_WALKS * story.walked_in.len();
         let mut limit = boundary.unwrap_or(NodeId(u32::MAX));
         let mut next = Some(start);
         let mut repeats = false;
@@ -323,13 +327,14 @@ impl Walk<'_, '_> {
                 break;
             }
             let before = std::mem::replace(&mut story.walked_in[node.at()], story.chapter);
-            if before == story.chapter || (before > 0 && self.chain.len() > most) {
+            // The same chapter: a cycle. Several chapters: allowed, but with a limit for crafted files.
+            if before == story.chapter || (before > 0 && self.chain.len() > max_steps) {
                 let entry = tree.entry_no_of(node);
                 self.decisions.push(Decision::Cycle { entry });
                 break;
             }
             repeats |= before > 0;
-            self.put(node, via);
+            self.push_node(node, via);
             next = if tree.entry(node).is_boundary() {
                 limit = node;
                 story.chapter += 1;
@@ -351,12 +356,14 @@ impl Walk<'_, '_> {
     fn end_of_chapter(&mut self, boundary: NodeId, story: &StoryWalk) -> Option<(NodeId, Via)> {
         let tree = self.tree;
         let (end, is_proved) = tree.end_before(boundary)?;
+        // An older compaction that preserved entries is between both: only its summary leads to them.
         if let Some(above) = story.keeper_between(end, boundary, boundary) {
             return Some((above, Via::PARENT));
         }
         for attachment in tree.attachments_below(end).into_iter().rev() {
+            // Attachments after the boundary were written for the next chapter.
             if attachment < boundary && !self.is_on_chain(attachment) {
-                self.put(attachment, Via::PARENT);
+                self.push_node(attachment, Via::PARENT);
             }
         }
         if is_proved {
@@ -412,7 +419,8 @@ impl Walk<'_, '_> {
     /// as those of another branch, after the anchor.
     fn add_kept_entries(&mut self) {
         let tree = self.tree;
-        let mut most = MAX_WALKS * self.via.len();
+        // Segments can overlap: without a limit, crafted ones would be walked again for each boundary.
+        let mut max_steps = MAX_WALKS * self.via.len();
         let mut lost: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for boundary in self.chain.clone() {
             let facts = tree.index.boundary(tree.entry_no_of(boundary));
@@ -431,10 +439,10 @@ impl Walk<'_, '_> {
                     let (Some(head), Some(tail)) = (head, tail) else {
                         continue;
                     };
-                    let above = tree.ancestors(tail).take(most);
+                    let above = tree.ancestors(tail).take(max_steps);
                     let mut kept: Vec<_> =
                         above.take_while(|node| !self.is_on_chain(*node)).collect();
-                    most -= kept.len().min(most);
+                    max_steps -= kept.len().min(max_steps);
                     let is_head = |node: &NodeId| *node == head;
                     kept.truncate(
                         kept.iter()
@@ -450,6 +458,7 @@ impl Walk<'_, '_> {
                 }
             };
             let anchor = anchor.and_then(|anchor| tree.node_with_uuid(anchor));
+            // Without its anchor on the chain, the boundary is the nearest place that is.
             let anchor = anchor
                 .filter(|anchor| self.is_on_chain(*anchor))
                 .unwrap_or(boundary);

@@ -11,7 +11,7 @@ use crate::tree::{NodeId, Parent, Policy, Tree};
 pub(super) struct Walk<'t, 'i> {
     pub(super) tree: &'t Tree<'i>,
     pub(super) chain: Vec<NodeId>,
-    /// How each node came onto this chain or an earlier one; empty for nodes on none.
+    /// For each node, the reasons why it is on this chain or an earlier one; empty for nodes on none.
     pub(super) via: Vec<Via>,
     pub(super) decisions: Vec<Decision>,
     by_time: Option<ByTime>,
@@ -66,7 +66,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         self.path > 0 && self.is_on_chain(node) && self.path_of[node.at()] != self.path
     }
 
-    pub(super) fn put(&mut self, node: NodeId, via: Via) {
+    pub(super) fn push_node(&mut self, node: NodeId, via: Via) {
         transcript_format::work::add(1);
         self.chain.push(node);
         self.via[node.at()] = via;
@@ -132,7 +132,7 @@ impl<'t, 'i> Walk<'t, 'i> {
                 self.from = Some(node);
                 break;
             }
-            self.put(node, via);
+            self.push_node(node, via);
             if self.starts_at(node, has_message) {
                 break;
             }
@@ -218,7 +218,7 @@ impl<'t, 'i> Walk<'t, 'i> {
     pub(super) fn add_attachments_below(&mut self, leaf: NodeId) {
         for attachment in self.tree.attachments_below(leaf) {
             if !self.is_on_chain(attachment) {
-                self.put(attachment, Via::PARENT);
+                self.push_node(attachment, Via::PARENT);
             }
         }
     }

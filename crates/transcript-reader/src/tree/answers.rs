@@ -24,7 +24,7 @@ struct Lane {
     /// The number of prompts and of entries with results.
     turns: u32,
     /// The last lines with each id.
-    answers: HashMap<MessageKey, Answer>,
+    answers: HashMap<MessageKey, LastAnswer>,
 }
 
 /// Returns whether an entry is a prompt or has a result.
@@ -38,7 +38,7 @@ pub fn is_turn(entry: EntryRef<'_>) -> bool {
 
 /// The last lines with one id.
 #[derive(Clone, Copy)]
-struct Answer {
+struct LastAnswer {
     last: NodeId,
     request: Option<RequestKey>,
     turns: u32,
@@ -78,14 +78,14 @@ impl Tree<'_> {
                 lane.turns += 1;
                 continue;
             };
-            let mut line = Answer {
+            let mut line = LastAnswer {
                 last: node,
                 request: entry.request(),
                 turns: lane.turns,
                 number: 0,
             };
             let before = lane.answers.get(&id).copied();
-            let is_same = |before: &Answer| {
+            let is_same = |before: &LastAnswer| {
                 before.turns == line.turns
                     || before.request.is_some() && before.request == line.request
             };

@@ -1,4 +1,4 @@
-//! What the boundary of a compaction names: the entries that it preserves, and the end of the
+//! The references of a compaction boundary: the entries that it preserves, and the end of the
 //! conversation before it.
 
 use super::{NodeId, Tree};

@@ -38,7 +38,7 @@ pub struct Branch {
     pub parent: Option<usize>,
     /// The entry of that branch that is its parent.
     pub from: Option<EntryNo>,
-    /// How it starts.
+    /// The start of the branch.
     pub start: BranchStart,
     /// The first entry of the branch: the ancestor of all others.
     pub first: EntryNo,
@@ -48,15 +48,15 @@ pub struct Branch {
     pub last: EntryNo,
     /// Whether no other branch continues from it.
     pub is_tip: bool,
-    /// How many user and assistant entries it has.
+    /// The number of its user and assistant entries.
     pub messages: usize,
-    /// How many of them [look like a prompt](is_prompt).
+    /// The number of them that [look like a prompt](is_prompt).
     pub prompts: usize,
     entries: Range<usize>,
 }
 
 named! {
-    /// How a branch starts.
+    /// The start of a branch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum BranchStart {
@@ -84,7 +84,7 @@ named! {
 pub struct Sidechain {
     /// The subagent; old clients write no id.
     pub agent: Option<String>,
-    /// How many entries it has.
+    /// The number of its entries.
     pub entries: usize,
     /// The first of them.
     pub first: EntryNo,
@@ -172,7 +172,7 @@ struct BranchLinks<'t, 'i> {
     tree: &'t Tree<'i>,
     index: &'i Index,
     parents: Vec<u32>,
-    /// How nodes start a branch; nodes outside of all branches are not included.
+    /// The starts of branches, by node; nodes outside of all branches are not included.
     starts: HashMap<u32, BranchStart>,
 }
 
@@ -180,6 +180,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
     /// Returns the node of the line that counts, also when a splice removed it from the tree.
     fn node(&self, entry_no: EntryNo) -> Option<u32> {
         let node = self.node_of_line(&self.index.entry(entry_no))?;
+        // Of lines with one uuid only one is shown, though each of them leads to the node.
         let counts = self.tree.entry_no_of(NodeId(node)) == entry_no;
         counts.then_some(node)
     }
@@ -279,6 +280,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 order.visit(*node);
             }
         }
+        // Nodes that no root leads to: each of them is on a cycle or below one.
         for node in &main {
             if !order.seen[*node as usize] {
                 let first = self.cut_cycle_above(*node);
@@ -322,6 +324,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             head[*node as usize] = joined.map_or(*node, |parents| head[parents as usize]);
         }
         let mut has_message = vec![false; self.parents.len()];
+        // Children first, so that a message below is known when its parent is reached.
         for node in order.iter().rev() {
             let own = head[*node as usize];
             has_message[own as usize] |= self.entry(*node).kind().is_message();
@@ -380,6 +383,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         let mut forks = vec![0_u32; head.len()];
         for node in &order {
             let parents = self.parents[*node as usize];
+            // Only heads: parallel calls and their results are one message, and not branches of it.
             if parents != NONE && head[*node as usize] == *node {
                 forks[head[parents as usize] as usize] += 1;
             }
@@ -392,6 +396,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 Some(parents) if own != *node => top[parents as usize],
                 Some(parents) => {
                     let parents = head[parents as usize];
+                    // The only child continues the branch; callers break it where a policy ends the conversation.
                     if forks[parents as usize] == 1 && !breaks.contains(&parents) {
                         top[parents as usize]
                     } else {
@@ -428,6 +433,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             });
             counts[number] += 1;
             branch_of[entry.number().get()] = number as u32;
+            // An attachment does not count as a child, as for tips (LEAF-2).
             if entry.kind() != EntryKind::Attachment && self.parents[node as usize] != NONE {
                 has_children[self.parents[node as usize] as usize] = true;
             }
@@ -448,6 +454,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 *next += 1;
             }
         }
+        // Further lines with a uuid are found under the branch of the line that counts.
         for line in self.index.entries() {
             if branch_of[line.number().get()] == NONE
                 && let Some(node) = self.node_of_line(&line)
@@ -523,6 +530,7 @@ impl Order {
     fn new(nodes: &[u32], parents: &[u32]) -> Self {
         let mut first_child = vec![NONE; parents.len()];
         let mut next_sibling = vec![NONE; parents.len()];
+        // Lists by two arrays and without recursion: a chain of millions of entries must not end the stack.
         for node in nodes.iter().rev() {
             let parents = parents[*node as usize];
             if parents != NONE {

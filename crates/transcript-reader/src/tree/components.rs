@@ -1,8 +1,8 @@
-//! Which entries are linked with each other, and in which order.
+//! The components of a tree: entries that are linked with each other, in file order.
 
 use super::{NodeId, Tree};
 
-/// A union-find structure: which entries are linked with each other, in any direction. Links can be
+/// A union-find structure of entries that are linked with each other, in any direction. Links can be
 /// added.
 pub(crate) struct Components {
     up: Vec<u32>,

@@ -11,7 +11,7 @@ pub enum Decision {
     Leaf {
         /// The leaf.
         entry: EntryNo,
-        /// Why this entry.
+        /// The reason for this entry.
         reason: LeafReason,
     },
     /// A `last-prompt` line pins the leaf, and the file contains newer entries that the path does
@@ -42,7 +42,7 @@ pub enum Decision {
         entry: EntryNo,
         /// The replacement.
         parent: EntryNo,
-        /// How much older the replacement is, in milliseconds.
+        /// The time by which the replacement is older, in milliseconds.
         gap_millis: u64,
     },
     /// The parent is missing and no entry is close enough in time: the history ends here.
@@ -59,7 +59,7 @@ pub enum Decision {
     Cut {
         /// The compact boundary.
         boundary: EntryNo,
-        /// How many messages of the conversation before it are not preserved; `None` when only the
+        /// The number of messages of the conversation before it that are not preserved; `None` when only the
         /// end of the file was read.
         hidden: Option<u32>,
     },
@@ -67,20 +67,20 @@ pub enum Decision {
     Chapter {
         /// The compact boundary.
         boundary: EntryNo,
-        /// How many messages the chapter has.
+        /// The number of messages of the chapter.
         messages: u32,
-        /// How many entries were preserved then; `None` if the boundary does not show it.
+        /// The number of entries that were preserved then; `None` if the boundary does not show it.
         kept: Option<u32>,
     },
     /// Entries from before a boundary were moved after its anchor.
     Splice {
         /// The compact boundary.
         boundary: EntryNo,
-        /// Which field named them.
+        /// The field that named them.
         form: SpliceForm,
-        /// How many entries were preserved.
+        /// The number of entries that were preserved.
         kept: u32,
-        /// How many other entries from before the boundary were removed; `None` when only the end of
+        /// The number of other entries from before the boundary that were removed; `None` when only the end of
         /// the file was read.
         removed: Option<u32>,
     },
@@ -88,7 +88,7 @@ pub enum Decision {
     SpliceIgnored {
         /// The compact boundary.
         boundary: EntryNo,
-        /// Which field named them.
+        /// The field that named them.
         form: SpliceForm,
     },
     /// The parent is missing and there is evidence for a replacement.
@@ -104,9 +104,9 @@ pub enum Decision {
     Gap {
         /// The entry whose parent is missing.
         entry: EntryNo,
-        /// Why there is no bridge.
+        /// The reason why there is no bridge.
         reason: GapReason,
-        /// How many messages of the main conversation precede it in the file. They are not shown.
+        /// The number of messages of the main conversation that precede it in the file. They are not shown.
         hidden: u32,
     },
     /// The entry was salvaged from a damaged line.
@@ -118,7 +118,7 @@ pub enum Decision {
     Foreign {
         /// The first of them.
         entry: EntryNo,
-        /// How many there are.
+        /// Their number.
         count: u32,
     },
     /// An entry that an engine line removed, or one that is removed with it. It would be between
@@ -132,7 +132,7 @@ pub enum Decision {
     StreamForm {
         /// The first entry.
         entry: EntryNo,
-        /// How many entries there are.
+        /// The number of entries.
         entries: u32,
     },
     /// The client's path shows more of the conversation than the path that the evidence led to, and
@@ -140,14 +140,14 @@ pub enum Decision {
     Client {
         /// The leaf.
         entry: EntryNo,
-        /// How many more messages it shows.
+        /// The number of messages that only it shows.
         more: u32,
     },
     /// Lines of one API message outside the chain, or results of its calls, were added.
     Siblings {
         /// The first line of the message on the path.
         entry: EntryNo,
-        /// How many lines were added.
+        /// The number of lines that were added.
         recovered: u32,
     },
 }
@@ -203,7 +203,7 @@ impl Evidence {
 }
 
 named! {
-    /// How certain a bridge is.
+    /// The certainty of a bridge.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Confidence {
@@ -215,7 +215,7 @@ named! {
 }
 
 named! {
-    /// Why a missing parent was not bridged.
+    /// The reason why a missing parent was not bridged.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum GapReason {
@@ -237,7 +237,7 @@ named! {
 }
 
 named! {
-    /// Why an entry is the leaf.
+    /// The reason why an entry is the leaf.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum LeafReason {

@@ -219,10 +219,10 @@ impl<'i> Tree<'i> {
 
 /// The sessions of a file in the stream form.
 struct StreamSessions<'i> {
-    /// Those that a line of the client names: the input of the SDK may name another one, or none, and
+    /// The sessions that a line of the client names: the input of the SDK may name another one, or none, and
     /// belongs to the session around it.
     of_client: HashSet<&'i str>,
-    /// That of the entry before.
+    /// The session of the entry before.
     last: Option<&'i str>,
 }
 
@@ -256,7 +256,7 @@ fn is_linked(kind: EntryKind) -> bool {
     kind.is_chain()
 }
 
-/// Which of the three ways to have no uuid (FILE-8); `None` for a value of another type, each of
+/// Returns the number of one of the three ways to have no uuid (FILE-8); `None` for a value of another type, each of
 /// which is a node of its own.
 fn unnamed_key(flags: Flags) -> Option<usize> {
     if flags.contains(Flags::UUID_ODD) {

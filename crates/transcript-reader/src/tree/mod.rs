@@ -1,7 +1,7 @@
 //! The tree of a file: its entries, each once, linked under a policy.
 //!
 //! This file has the tree itself. [`build`] makes it: [`link`] finds the nodes and follows the links
-//! of the file, [`recover`] repairs them, [`splice`] makes what a compaction preserved part of the
+//! of the file, [`recover`] repairs them, [`splice`] makes the entries that a compaction preserved part of the
 //! conversation after it. The modules of [`crate::path`] walk it.
 
 pub(crate) mod answers;
@@ -94,7 +94,7 @@ pub struct Tree<'i> {
     is_stream_form: bool,
     /// Decisions about the tree as a whole.
     pub(crate) decisions: Vec<Decision>,
-    /// What policy `recover` changed; empty under `vendor`.
+    /// The changes that policy `recover` made; empty under `vendor`.
     pub(crate) recovery: Recovery,
     /// Empty under `vendor`.
     other_answers: OtherAnswers,
@@ -112,11 +112,11 @@ type OtherAnswers = hashbrown::HashMap<NodeId, MessageKey>;
 /// The lines that make a call with an id that another line has as well, in file order.
 type RepeatedCalls = hashbrown::HashMap<ToolKey, Vec<NodeId>>;
 
-/// Which entries of an index a tree has.
+/// The entries of an index that a tree has.
 #[derive(Clone, Debug)]
 enum Included {
     All,
-    /// Those before an entry.
+    /// The entries before one.
     Before(EntryNo),
     AllBut(Arc<HashSet<EntryNo>>),
 }

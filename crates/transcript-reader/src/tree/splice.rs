@@ -1,4 +1,4 @@
-//! Makes what the last compaction preserved part of the conversation after it.
+//! Makes the entries that the last compaction preserved part of the conversation after it.
 
 use super::decision::{Decision, SpliceForm};
 use super::{KeptEntries, NodeId, ParentSlot, Policy, Tree};

@@ -333,7 +333,7 @@ fn every_entry_of_a_shared_file_is_in_one_branch() {
     }
 }
 
-/// What the branches off a path have, as each of them is walked from its root.
+/// Returns the entries of the branches off a path, as each of them is walked from its root.
 fn walked_one_by_one(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<EntryNo>> {
     let leaf: Vec<EntryNo> = path.leaf.into_iter().collect();
     let mut shown: HashSet<EntryNo> = path.entries.iter().map(PathEntry::entry_no).collect();

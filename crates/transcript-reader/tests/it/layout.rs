@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use transcript_reader::{
-    Listing, SessionFiles, SessionLayout, Walked, own_subagents_on, subagents_on, walk_store,
+    Listing, SessionFiles, SessionLayout, WalkedFile, own_subagents_on, subagents_on, walk_store,
 };
 use transcript_storage::{MemoryDisk, ReadDisk};
 
@@ -37,8 +37,8 @@ fn every_walk_sees_the_subagents_of_a_session_to_the_same_depth() {
     let mut walked = BTreeSet::new();
     walk_store(&*disk, Path::new("/projects"), &mut |found| {
         match found {
-            Walked::File { path, .. } => _ = walked.insert(path.to_owned()),
-            Walked::Problem(error) => panic!("{error}"),
+            WalkedFile::File { path, .. } => _ = walked.insert(path.to_owned()),
+            WalkedFile::Problem(error) => panic!("{error}"),
             _ => {}
         }
         true
@@ -63,7 +63,7 @@ fn a_session_is_whole_as_deep_as_its_project_is() {
     let disk = deepest("/top");
     let mut files = Vec::new();
     walk_store(&disk, Path::new("/top"), &mut |found| {
-        if let Walked::File { path, .. } = found {
+        if let WalkedFile::File { path, .. } = found {
             files.push(path.to_owned());
         }
         true

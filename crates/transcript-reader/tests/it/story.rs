@@ -24,7 +24,7 @@ fn numbers<'p>(entries: impl IntoIterator<Item = &'p PathEntry>) -> Vec<EntryNo>
     entries.into_iter().map(PathEntry::entry_no).collect()
 }
 
-/// What holds for every story.
+/// Checks the invariants of every story.
 fn check_story(name: &str, index: &Index, context: &ConversationPath, story: &Story) {
     let entries = &story.path.entries;
     let once: HashSet<EntryNo> = numbers(entries).into_iter().collect();
@@ -35,7 +35,7 @@ fn check_story(name: &str, index: &Index, context: &ConversationPath, story: &St
         numbers
     };
     assert_eq!(sorted(seen), sorted(numbers(&context.entries)), "{name}");
-    // What is not shown further up is in the order of the context.
+    // Entries that are not shown further up are in the order of the context.
     let kept: HashSet<EntryNo> = numbers(entries.iter().filter(|entry| entry.kept))
         .into_iter()
         .collect();

@@ -68,7 +68,7 @@ pub(super) fn links(
 /// The lines of one API message, with the results of their calls and attachments right after them.
 struct Run {
     entries: Range<usize>,
-    /// Where the lines of the message end.
+    /// The position at which the lines of the message end.
     lines_end: usize,
     message: Option<MessageKey>,
 }

@@ -31,7 +31,7 @@ pub struct MissingResults {
 /// Returns the results that `path` lacks, in its order.
 ///
 /// # Errors
-/// Those of `bodies`.
+/// The errors of `bodies`.
 pub fn missing_results<B: BodySource>(
     tree: &Tree<'_>,
     path: &ConversationPath,

@@ -14,7 +14,7 @@ use transcript_reader::BodySource;
 use transcript_reader::ConversationPath;
 use transcript_reader::Tree;
 
-/// Which lines are copied.
+/// The lines that are copied.
 #[derive(Default)]
 struct Copied {
     /// The lines with the prompts of the path, and the copy of the entry that each follows; `None`

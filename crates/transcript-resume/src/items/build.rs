@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::author::Author;
 use transcript_format::compact::CompactMetadata;
 use transcript_format::entry::Entry;
-use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, Shown, SystemKind};
+use transcript_format::kind::{AttachmentKind, DisplayForm, EntryKind, ProgressKind, SystemKind};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
 use transcript_format::scan::{Body, Flags};
@@ -57,6 +57,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         path: &ConversationPath,
     ) -> Self {
         let mut decisions = path.decisions.clone();
+        // `about` searches them by entry, once for each entry of the path.
         decisions.sort_by_key(Decision::entry);
         Self {
             tree,
@@ -85,6 +86,7 @@ impl<'t, 'i> Builder<'t, 'i> {
     ) -> Result<ItemList, B::Error> {
         for entry in &path.entries {
             let entry_ref = self.index.entry(entry.entry_no());
+            // A body with that many members cannot be parsed, so it is not even read.
             if entry_ref.flags().contains(Flags::TOO_MANY) {
                 self.add(*entry, &entry_ref, ("", None));
             } else if let Some((text, body)) = held.get(entry.entry_no()) {
@@ -96,6 +98,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
         self.mark_groups(&path.omitted);
         self.add_progress(path, progress, bodies)?;
+        // Only needed for new ids; the sort of the items below takes memory of its own.
         self.ids = HashSet::new();
         self.compactions
             .sort_unstable_by_key(|compaction| compaction.boundary);
@@ -130,16 +133,18 @@ impl<'t, 'i> Builder<'t, 'i> {
             self.push(&new, ItemKind::TooMany, Speaker::Client);
             return;
         }
+        // The file may have changed since it was indexed: a body of another kind is not that of the entry.
         match body.filter(|body| kind_of(body) == entry_ref.kind()) {
             Some(body) => match entry_ref.kind().row().shown {
-                Shown::Blocks => self.add_message(&new, body),
-                Shown::Attachment => self.add_attachment(&new, &body.object),
+                DisplayForm::Blocks => self.add_message(&new, body),
+                DisplayForm::Attachment => self.add_attachment(&new, &body.object),
                 _ => self.add_other(&new, &body.object),
             },
             None => {
                 self.push(&new, ItemKind::Unusable, Speaker::Client);
             }
         }
+        // Only on the first item: the others follow it within the entry, without any link.
         if let Some(first) = self.items.get_mut(first) {
             first.marks |= link_marks(&self.decisions, entry_ref);
         }
@@ -156,6 +161,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             let id = entry_ref.uuid();
             id.is_some_and(|id| self.tombstoned.contains(&id))
         };
+        // A system entry reports an attempt that is repeated; the error that ends the attempts is an answer with the flag.
         let is_attempt = entry_ref.system_kind() == Some(SystemKind::ApiError);
         let all = [
             (ItemMarks::META, flags.contains(Flags::META)),
@@ -193,13 +199,16 @@ impl<'t, 'i> Builder<'t, 'i> {
             }
             Some((JsonKind::Array, _)) => {
                 let blocks = body.blocks.as_deref().unwrap_or_default();
+                // As in the client: from the first split message on, the ids of all messages are derived.
                 self.is_split |= blocks.len() > 1;
                 let results = blocks.iter().filter(|(_, block)| is_result(block.as_ref()));
+                // `toolUseResult` is one for the entry: with several results it does not show to which of them it belongs.
                 let is_only_result = results.count() == 1;
                 for (place, (raw, block)) in blocks.iter().enumerate() {
                     let block = (*raw, block.as_ref());
                     self.add_block(new, place as u32, block, speaker, body, is_only_result);
                 }
+                // Nothing of a path is omitted, not even a message without content.
                 if blocks.is_empty() {
                     self.push(new, ItemKind::Empty, speaker);
                 }
@@ -208,6 +217,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 self.push(new, ItemKind::Empty, speaker);
             }
         }
+        // The body of a skill: a user entry of the client that names the call which loaded it.
         if new.marks.contains(ItemMarks::META)
             && new.entry_ref.kind() == EntryKind::User
             && let Some(call) = body.object.get("sourceToolUseID").and_then(Raw::str)
@@ -251,6 +261,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 let group = self.open(item, kind, &text("id").unwrap_or_default());
                 let group = &mut self.groups[group as usize];
                 group.tool = text("name").unwrap_or_default().into();
+                // Where no metadata name the call that started a subagent, an equal prompt shows it.
                 if AGENT_TOOLS.contains(&&*group.tool) {
                     let prompt = field("input").and_then(|input| input.object()?.get("prompt"));
                     group.prompt = prompt.and_then(prompt_hash);
@@ -293,6 +304,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             return;
         };
         let part = match attachment.str("hookEvent") {
+            // Attachments of hooks name the call as well, but some of them ran before it.
             Some(event) => part_of_hook(&event),
             None => GroupRole::Added,
         };
@@ -311,6 +323,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             return;
         };
         let is_summary = new.entry_ref.system_kind() == Some(SystemKind::StopHookSummary);
+        // Hooks at the end of a turn have an id without a call: the summary of their run stands in for it.
         if is_summary && !self.by_id.contains_key(&*id) {
             self.open(item, GroupKind::Hooks, &id);
         } else {
@@ -363,13 +376,14 @@ impl<'t, 'i> Builder<'t, 'i> {
         let calls = self.by_id.keys().map(|id| &**id);
         let lost = progress.take_lost(calls, self.index, bodies)?;
         lines.extend(lost.into_iter().map(|line| (line, ProgressParent::Nothing)));
+        // In file order, in which they were written, whatever their parents.
         lines.sort_unstable_by_key(|(line, _)| *line);
         for (number, under) in lines {
             let line = self.index.entry(number);
-            let said = match progress.said.remove(&number) {
-                Some(said) => said,
-                None => match Said::read(bodies.body(&line)?, &line) {
-                    Some(said) => said,
+            let content = match progress.contents.remove(&number) {
+                Some(content) => content,
+                None => match ProgressContent::read(bodies.body(&line)?, &line) {
+                    Some(content) => content,
                     None => continue,
                 },
             };
@@ -377,13 +391,14 @@ impl<'t, 'i> Builder<'t, 'i> {
                 ProgressParent::Item(place) => place,
                 ProgressParent::Nothing => 0,
             };
-            if let Some(group) = said.names.iter().find_map(|id| self.group_at(id, place)) {
+            if let Some(group) = content.names.iter().find_map(|id| self.group_at(id, place)) {
                 let item = self.push_progress(&line);
                 self.join(item, group, GroupRole::Progress);
-                if let Some(agent) = &said.agent {
+                if let Some(agent) = &content.agent {
                     self.name_agent(item, agent);
                 }
             } else if under != ProgressParent::Nothing {
+                // A line without a parent and a call may be of any branch, and is not shown.
                 let item = self.push_progress(&line);
                 self.after.entry(place).or_default().push(item);
             }
@@ -438,6 +453,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         } else {
             new.id.clone()
         };
+        // Derived ids replace the last digits of a uuid: two uuids made by hand may differ only there.
         if self.ids.contains(&id) {
             id = new.id.spelled_out(block);
         }
@@ -559,6 +575,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             let is_orphan = item.kind == ItemKind::Result && item.group == NONE;
             item.marks.set(ItemMarks::ORPHAN, is_orphan);
         }
+        // The other half may be on the path and filtered out by the caller's selection.
         for (id, waiting) in &self.waiting {
             if omitted.has_call(id) {
                 for (item, _) in waiting {
@@ -569,6 +586,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         for (group, members) in self.groups.iter().zip(&self.members) {
             let is_result = |item: &&u32| self.items[**item as usize].part == GroupRole::Result;
             let results: Vec<u32> = members.iter().filter(is_result).copied().collect();
+            // For the client the first result counts (TURN-4).
             for again in results.iter().skip(1) {
                 self.items[*again as usize].marks |= ItemMarks::REPEATED;
             }
@@ -607,24 +625,24 @@ enum ProgressParent {
 pub(super) struct Progress {
     /// By the number of the entry that is their parent.
     pub(super) under: HashMap<EntryNo, Vec<EntryNo>>,
-    /// Those whose parent is missing.
+    /// The lines whose parent is missing.
     pub(super) lost: Vec<EntryNo>,
-    /// The same by the calls that they name, once they have been read.
+    /// The lines whose parent is missing, by the calls that they name; once they have been read.
     lost_by_call: Option<HashMap<Box<str>, Vec<EntryNo>>>,
     /// Their contents.
-    said: HashMap<EntryNo, Said>,
+    contents: HashMap<EntryNo, ProgressContent>,
 }
 
 /// The contents of a line of progress.
 #[derive(Clone, Debug)]
-struct Said {
+struct ProgressContent {
     /// The calls that it names.
     names: Vec<Box<str>>,
     /// The subagent that it is about.
     agent: Option<Box<str>>,
 }
 
-impl Said {
+impl ProgressContent {
     /// Returns `None` when the body is not an object.
     fn read(body: &str, line: &EntryRef<'_>) -> Option<Self> {
         let entry = Entry::parse(body).ok()?;
@@ -648,14 +666,16 @@ impl Progress {
             known: HashMap::new(),
         };
         for line in tree.index().entries() {
-            if line.kind().row().shown != Shown::UnderCall || (!recovers && line.is_salvaged()) {
+            if line.kind().row().shown != DisplayForm::UnderCall
+                || (!recovers && line.is_salvaged())
+            {
                 continue;
             }
             let number = line.number();
             match parents.above(&line) {
-                Above::Entry(entry) => progress.under.entry(entry).or_default().push(number),
-                Above::Nothing => progress.lost.push(number),
-                Above::Other => {}
+                NearestEntry::Entry(entry) => progress.under.entry(entry).or_default().push(number),
+                NearestEntry::Nothing => progress.lost.push(number),
+                NearestEntry::Other => {}
             }
         }
         progress
@@ -673,17 +693,19 @@ impl Progress {
         index: &Index,
         bodies: &mut B,
     ) -> Result<Vec<EntryNo>, B::Error> {
+        // Once for all lists of a file: each of these bodies would be read again for every branch.
         if self.lost_by_call.is_none() {
             let mut by_call: HashMap<Box<str>, Vec<EntryNo>> = HashMap::new();
             for line in &self.lost {
                 let entry_ref = index.entry(*line);
-                let Some(said) = Said::read(bodies.body(&entry_ref)?, &entry_ref) else {
+                let Some(content) = ProgressContent::read(bodies.body(&entry_ref)?, &entry_ref)
+                else {
                     continue;
                 };
-                for name in &said.names {
+                for name in &content.names {
                     by_call.entry(name.clone()).or_default().push(*line);
                 }
-                self.said.insert(*line, said);
+                self.contents.insert(*line, content);
             }
             self.lost_by_call = Some(by_call);
         }
@@ -705,7 +727,7 @@ impl Progress {
 
 /// The link above a line of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Above {
+enum NearestEntry {
     /// The number of an entry.
     Entry(EntryNo),
     /// A line that is not an entry.
@@ -717,30 +739,33 @@ enum Above {
 struct Parents<'t, 'i> {
     tree: &'t Tree<'i>,
     /// The results for the parents that lines name.
-    known: HashMap<Id, Above>,
+    known: HashMap<Id, NearestEntry>,
 }
 
 impl Parents<'_, '_> {
-    fn above(&mut self, line: &EntryRef<'_>) -> Above {
+    fn above(&mut self, line: &EntryRef<'_>) -> NearestEntry {
         let index = self.tree.index();
         let mut walked = Vec::new();
         let mut at = line.parent();
         let found = loop {
-            let Some(id) = at else { break Above::Nothing };
+            let Some(id) = at else {
+                break NearestEntry::Nothing;
+            };
             if let Some(known) = self.known.get(&id) {
                 break *known;
             }
             // Reaching it again is a cycle.
-            self.known.insert(id, Above::Nothing);
+            self.known.insert(id, NearestEntry::Nothing);
             walked.push(id);
             if let Some(node) = self.tree.node_with_uuid(id) {
-                break Above::Entry(self.tree.entry_no_of(node));
+                break NearestEntry::Entry(self.tree.entry_no_of(node));
             }
             let lines = index.with_uuid(id).map(|line| index.entry(line));
+            // The last line with an id counts, as in the tree (FILE-7).
             match lines.last() {
                 Some(line) if line.kind() == EntryKind::Progress => at = line.parent(),
-                Some(_) => break Above::Other,
-                None => break Above::Nothing,
+                Some(_) => break NearestEntry::Other,
+                None => break NearestEntry::Nothing,
             }
         };
         for id in walked {
@@ -867,7 +892,7 @@ fn first_byte(mut string: &str) -> Option<u8> {
 }
 
 impl CompactionItem {
-    /// Reads what a boundary itself says; the decisions about a path say the rest.
+    /// Reads the fields of a boundary; the decisions about a path add the rest.
     #[must_use]
     pub fn read(boundary: &EntryRef<'_>, entry: &Object<'_>) -> Self {
         let metadata: Option<CompactMetadata<'_>> = entry.read("compactMetadata");

@@ -33,7 +33,7 @@ impl<'t, 'i> Displays<'t, 'i> {
     /// missing are shown in the first list with a call that they name.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` is not one of the index of the tree.
@@ -48,7 +48,7 @@ impl<'t, 'i> Displays<'t, 'i> {
     /// Does the same, and takes the bodies that `held` has from there.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` is not one of the index of the tree.
@@ -69,7 +69,7 @@ impl ItemList {
     /// any order.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` is not one of the index of `tree`.

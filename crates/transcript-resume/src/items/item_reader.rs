@@ -28,7 +28,7 @@ impl HeldTexts {
     /// Reads the bodies of `path`, which must be small enough.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` does not belong to `index`.
@@ -132,7 +132,7 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
     /// Returns the item at `place` in [`ItemList::items`] with its body.
     ///
     /// # Errors
-    /// Those of the bodies.
+    /// The errors of the bodies.
     ///
     /// # Panics
     /// When there is no such item, or the index belongs to another file.

@@ -61,7 +61,7 @@ use transcript_reader::{Decision, EntryNo, SpliceForm};
 pub use displays::Displays;
 pub use id::ItemId;
 pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
-pub use nesting::{Nesting, NestingStep, Origin, sidechains};
+pub use nesting::{Nesting, NestingStep, SubagentOrigin, sidechains};
 pub use parts::{Cut, NamedCall, starts_turn};
 pub use transcript_reader::is_queued;
 
@@ -74,7 +74,7 @@ pub struct ItemList {
     groups: Vec<CallGroup>,
     /// In the order of the file.
     compactions: Vec<CompactionItem>,
-    /// Those of the path, by entry.
+    /// The decisions about the path, by entry.
     decisions: Vec<Decision>,
     /// Hash of the first text of the path: the prompt of a subagent.
     prompt: Option<u64>,
@@ -153,7 +153,7 @@ pub enum Speaker {
     Tool,
     /// The client: attachments, system entries, and messages that it wrote itself.
     Client,
-    /// The summary of what was compacted.
+    /// The summary of the compacted conversation.
     Summary,
 }
 
@@ -257,7 +257,7 @@ impl Item {
         self.entry_no
     }
 
-    /// Returns the number of the block in its message; 0 for what has no blocks.
+    /// Returns the number of the block in its message; 0 for an item without blocks.
     #[must_use]
     pub fn block(&self) -> usize {
         self.block as usize
@@ -355,21 +355,21 @@ pub struct CompactionItem {
     /// The number of the entry with the summary: the first one on the path, before any other
     /// boundary.
     pub summary: Option<EntryNo>,
-    /// What started it: `manual` or `auto`.
+    /// Its trigger: `manual` or `auto`.
     pub trigger: Option<Box<str>>,
     /// The tokens of the context before.
     pub pre_tokens: Option<u64>,
     /// The tokens of the context after.
     pub post_tokens: Option<u64>,
-    /// How long it took, in milliseconds.
+    /// Its duration, in milliseconds.
     pub duration_millis: Option<u64>,
-    /// How many entries were preserved word for word ([`ItemMarks::KEPT`]).
+    /// The number of entries that were preserved word for word ([`ItemMarks::KEPT`]).
     pub kept: u32,
     /// The field in which the boundary names them; `None` when it names none.
     pub form: Option<SpliceForm>,
     /// The boundary names preserved entries that are missing, so none was preserved.
     pub is_keeping_ignored: bool,
-    /// How many messages of the conversation before the boundary, and before those that it follows,
+    /// The number of messages of the conversation before the boundary, and before those that it follows,
     /// are summarized: all except the preserved ones. `None` when the path does not start here.
     pub hidden: Option<u32>,
 }

@@ -11,7 +11,7 @@ use super::{GroupKind, GroupRole, ItemList};
 /// The known origin of a subagent: of a file by its name and its `.meta.json`, of a sidechain by
 /// its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
+pub struct SubagentOrigin {
     /// The id of the subagent.
     pub agent: Option<String>,
     /// `toolUseId`: the call that started it.
@@ -20,7 +20,7 @@ pub struct Origin {
     pub parent_agent: Option<String>,
 }
 
-impl From<&Subagent> for Origin {
+impl From<&Subagent> for SubagentOrigin {
     fn from(file: &Subagent) -> Self {
         let meta = file.meta();
         let meta = meta.as_ref();
@@ -52,7 +52,7 @@ struct GroupPlace {
     group: Option<usize>,
 }
 
-const AT_THE_END: GroupPlace = GroupPlace {
+const END_OF_CONVERSATION: GroupPlace = GroupPlace {
     display: 0,
     group: None,
 };
@@ -69,7 +69,7 @@ impl Nesting {
     ///
     /// Takes time proportional to the number of groups and subagents.
     #[must_use]
-    pub fn new(displays: &[&ItemList], origins: &[Origin]) -> Self {
+    pub fn new(displays: &[&ItemList], origins: &[SubagentOrigin]) -> Self {
         let mut finder = Finder::new(displays, origins);
         let count = displays.len().min(origins.len() + 1);
         let mut places: Vec<GroupPlace> = (1..count).map(|display| finder.named(display)).collect();
@@ -171,7 +171,7 @@ pub struct NestingStep {
     pub display: usize,
     /// The place of the item in [`ItemList::items`].
     pub item: usize,
-    /// How many lists enclose it: 0 in the main conversation.
+    /// The number of lists that enclose it: 0 in the main conversation.
     pub depth: usize,
 }
 
@@ -200,7 +200,7 @@ impl Visit {
 /// Calls by their known properties.
 struct Finder<'d> {
     displays: &'d [&'d ItemList],
-    origins: &'d [Origin],
+    origins: &'d [SubagentOrigin],
     /// The list of each subagent.
     agents: HashMap<&'d str, usize>,
     /// The first call with this id in a list, and in any.
@@ -214,7 +214,7 @@ struct Finder<'d> {
 }
 
 impl<'d> Finder<'d> {
-    fn new(displays: &'d [&'d ItemList], origins: &'d [Origin]) -> Self {
+    fn new(displays: &'d [&'d ItemList], origins: &'d [SubagentOrigin]) -> Self {
         let mut finder = Self {
             displays,
             origins,
@@ -296,12 +296,12 @@ impl<'d> Finder<'d> {
 /// Moves one list of each cycle to the end of the main conversation.
 fn cut_circles(places: &mut [GroupPlace]) {
     /// Connected to the main conversation or to a branch.
-    const DONE: usize = usize::MAX;
+    const VISITED: usize = usize::MAX;
     let lists = places.iter().map(|place| place.display + 1).max();
     let lists = lists.unwrap_or(0).max(places.len() + 1);
     let mut walked_from = vec![0; lists];
-    walked_from[0] = DONE;
-    walked_from[places.len() + 1..].fill(DONE);
+    walked_from[0] = VISITED;
+    walked_from[places.len() + 1..].fill(VISITED);
     for start in 1..=places.len() {
         let mut at = start;
         while walked_from[at] == 0 {
@@ -309,11 +309,11 @@ fn cut_circles(places: &mut [GroupPlace]) {
             at = places[at - 1].display;
         }
         if walked_from[at] == start {
-            places[at - 1] = AT_THE_END;
+            places[at - 1] = END_OF_CONVERSATION;
         }
         let mut at = start;
-        while walked_from[at] != DONE {
-            walked_from[at] = DONE;
+        while walked_from[at] != VISITED {
+            walked_from[at] = VISITED;
             at = places[at - 1].display;
         }
     }
@@ -334,8 +334,8 @@ pub(super) fn prompt_hash(text: Raw<'_>) -> Option<u64> {
 /// Lines with the id of a subagent belong to that one; those without an id to the one whose first
 /// entry is their ancestor.
 #[must_use]
-pub fn sidechains(tree: &Tree<'_>) -> Vec<(Origin, ConversationPath)> {
-    let mut found: Vec<(Origin, ConversationPath)> = Vec::new();
+pub fn sidechains(tree: &Tree<'_>) -> Vec<(SubagentOrigin, ConversationPath)> {
+    let mut found: Vec<(SubagentOrigin, ConversationPath)> = Vec::new();
     let mut by_agent: HashMap<&str, usize> = HashMap::new();
     let mut by_top: HashMap<NodeId, usize> = HashMap::new();
     let mut tops: HashMap<NodeId, NodeId> = HashMap::new();
@@ -350,11 +350,11 @@ pub fn sidechains(tree: &Tree<'_>) -> Vec<(Origin, ConversationPath)> {
         };
         if number == found.len() {
             let agent = entry.agent().map(str::to_owned);
-            let origin = Origin {
+            let origin = SubagentOrigin {
                 // In the stream form a subagent has the name of the call that started it.
                 tool_use_id: agent.clone().filter(|_| tree.is_stream_form()),
                 agent,
-                ..Origin::default()
+                ..SubagentOrigin::default()
             };
             found.push((origin, ConversationPath::default()));
         }

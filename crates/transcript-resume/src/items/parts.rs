@@ -15,8 +15,8 @@ use transcript_reader::{
 use super::about;
 use super::displays::Displays;
 
-/// Where an id is named on a path.
-struct Named {
+/// The position on a path at which an id is named.
+struct NamedRange {
     first: usize,
     last: usize,
     /// Whether a call, or a run of hooks at the end of a turn, has this id.
@@ -51,7 +51,7 @@ impl Displays<'_, '_> {
         let mut decisions = path.decisions.clone();
         decisions.sort_by_key(Decision::entry);
         let last = last_names(entries.len(), named);
-        // What a boundary at the start preserved stays with it: those entries are older.
+        // Entries that a boundary at the start preserved stay with it: they are older than the boundary.
         let is_older = |entry: &PathEntry| entry.entry_no() < start.entry_no();
         // The last entry that belongs to one so far.
         let mut open = entries.iter().rposition(is_older).unwrap_or(0);
@@ -96,7 +96,7 @@ impl Displays<'_, '_> {
     /// own, because they are far apart.
     ///
     /// # Errors
-    /// Those of the bodies.
+    /// The errors of the bodies.
     ///
     /// # Panics
     /// When `path` is not one of the index of the tree, or has no such places.
@@ -127,7 +127,7 @@ impl Displays<'_, '_> {
     }
 }
 
-/// Where a path may be divided.
+/// The positions at which a path may be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Before prompts.
@@ -156,9 +156,9 @@ impl NamedCall {
 /// Returns, for each entry, the last one that names a call which this one is the first to name.
 /// Names that are those of no group do not count: runs of hooks repeat theirs.
 fn last_names(entries: usize, all: &[NamedCall]) -> Vec<usize> {
-    let mut named: HashMap<ToolKey, Named> = HashMap::new();
+    let mut named: HashMap<ToolKey, NamedRange> = HashMap::new();
     for &NamedCall { call, place, opens } in all {
-        let named = named.entry(call).or_insert(Named {
+        let named = named.entry(call).or_insert(NamedRange {
             first: place,
             last: place,
             is_group: false,

@@ -1,4 +1,4 @@
-//! Says which lines of a path are one answer, by the rules of `tree::answers`.
+//! Finds the lines of a path that are one answer, by the rules of `tree::answers`.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::merge::is_api_result;
 use super::step::{Step, StepKind};
 
 /// The last lines with one id, or of those without one that are joined (MSG-2).
-struct Answer {
+struct LastAnswer {
     request: Option<Arc<str>>,
-    turn: Turn,
+    turn: TurnCounts,
     /// The number of answers with this id before it.
     number: u32,
 }
 
-/// What was read so far.
+/// The numbers of prompts and results so far: where they are equal, two lines are in one turn.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Turn {
+struct TurnCounts {
     prompts: u32,
     /// Prompts that were typed while the answer was written.
     queued: u32,
     results: u32,
 }
 
-impl Turn {
+impl TurnCounts {
     fn read(&mut self, step: &Step) {
         self.queued += u32::from(step.kind == StepKind::Reminder && step.is_queued);
         if step.kind == StepKind::User {
@@ -38,19 +38,21 @@ impl Turn {
 
 /// Gives answers whose id an earlier one has as well an id of their own.
 pub(super) fn set_apart(steps: &mut [Step]) {
-    let mut answers: HashMap<Arc<str>, Answer> = HashMap::new();
-    let mut turn = Turn::default();
+    let mut answers: HashMap<Arc<str>, LastAnswer> = HashMap::new();
+    let mut turn = TurnCounts::default();
     for step in steps {
         turn.read(step);
         if step.kind != StepKind::Assistant || step.entry.is_none() {
             continue;
         }
         let request = step.request().cloned();
-        let answer = answers.entry(step.merge_key()).or_insert_with(|| Answer {
-            request: request.clone(),
-            turn,
-            number: 0,
-        });
+        let answer = answers
+            .entry(step.merge_key())
+            .or_insert_with(|| LastAnswer {
+                request: request.clone(),
+                turn,
+                number: 0,
+            });
         let id = step.message_id();
         let is_of_api = id.as_ref().is_some_and(|id| is_message_id_of_api(id));
         let is_one_prompt = answer.turn.prompts == turn.prompts;

@@ -26,7 +26,7 @@ impl RequestOptions {
     /// again, until all bodies of a path are usable.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     pub fn request<B: BodySource>(
         &self,
         tree: &Tree<'_>,
@@ -41,7 +41,7 @@ impl RequestOptions {
     /// client would not resume.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     pub fn request_with_state<B: BodySource>(
         &self,
         tree: &Tree<'_>,

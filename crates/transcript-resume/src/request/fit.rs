@@ -1,4 +1,4 @@
-//! How long a request may be, and how its tokens follow from estimates.
+//! The maximum length of a request, and its tokens by estimates and by counts of the API.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::recorded_usage::RecordedTokens;
 /// The default number of turns at the end of a conversation that are never omitted.
 const DEFAULT_KEPT_TURNS: usize = 2;
 
-/// How long a request may be. What is too much is omitted under [`Policy::Recover`](crate::Policy::Recover); under
+/// The maximum length of a request. The parts beyond it are omitted under [`Policy::Recover`](crate::Policy::Recover); under
 /// [`Policy::Vendor`](crate::Policy::Vendor) it has no effect, as the client sends all.
 ///
 /// Images and documents are omitted first, then results of tools, then whole turns, each from the start of the
@@ -79,53 +79,53 @@ pub struct RequestTokens {
     /// The number of blocks whose tokens cannot be estimated, and that are not in the numbers above: see
     /// [`TokenEstimate::unknown`].
     pub unknown: usize,
-    /// What the API counted for the last answer on the path and its request; `None` if no answer says it.
+    /// The tokens that the API counted for the last answer on the path and its request; `None` if no answer has a count.
     pub recorded: Option<u64>,
-    /// What is added to both numbers to compare them with a limit: a third of the messages, if the request was made to
+    /// The margin that is added to both numbers to compare them with a limit: a third of the messages, if the request was made to
     /// [`Fit`] and no answer shows how much the estimate is too low.
     pub margin: u64,
 }
 
-/// How the tokens that the API counts follow from an estimate.
+/// The factor from an estimate to the tokens that the API counts.
 ///
-/// The estimate is too low for code and for newer models: what the API counted for the last answer shows by how much. Up
-/// to a third more is taken for tokens of the messages; beyond that it is the system prompt and the tools.
+/// The estimate is too low for code and for newer models: the count of the API for the last answer shows by how much. Up
+/// to a third more counts as tokens of the messages; the remainder as the system prompt and the tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     /// The tokens of messages are the estimate times the first number by the second.
     factor: (u64, u64),
-    /// What is added for the system prompt and the tools.
-    rest: u64,
+    /// The tokens of the system prompt and the tools.
+    overhead: u64,
 }
 
 impl Scale {
-    const HIGHEST: (u64, u64) = (4, 3);
+    const MAX_FACTOR: (u64, u64) = (4, 3);
     /// The estimate itself.
     pub(super) const PLAIN: Self = Self {
         factor: (1, 1),
-        rest: 0,
+        overhead: 0,
     };
     /// With a margin, where nothing is known.
     pub(super) const SAFE: Self = Self {
-        factor: Self::HIGHEST,
-        rest: 0,
+        factor: Self::MAX_FACTOR,
+        overhead: 0,
     };
 
     /// Returns the scale by which an answer, and all before it, have as many tokens as were recorded; `None` if that says
     /// nothing: some gateways count only a part.
-    fn new(answer: &Answer) -> Option<Self> {
+    fn new(answer: &AnswerTokens) -> Option<Self> {
         let (recorded, estimated) = (answer.recorded, answer.with);
         if estimated == 0 || recorded < estimated / 2 {
             return None;
         }
-        let highest = times(estimated, Self::HIGHEST);
+        let highest = times(estimated, Self::MAX_FACTOR);
         let factor = match recorded {
             _ if recorded <= estimated => (1, 1),
             _ if recorded <= highest => (recorded, estimated),
-            _ => Self::HIGHEST,
+            _ => Self::MAX_FACTOR,
         };
-        let rest = recorded.saturating_sub(highest);
-        Some(Self { factor, rest })
+        let overhead = recorded.saturating_sub(highest);
+        Some(Self { factor, overhead })
     }
 
     pub(super) fn messages(self, estimated: u64) -> u64 {
@@ -133,19 +133,19 @@ impl Scale {
     }
 
     pub(super) fn request(self, estimated: u64) -> u64 {
-        self.messages(estimated).saturating_add(self.rest)
+        self.messages(estimated).saturating_add(self.overhead)
     }
 
     /// Returns the longest estimate of messages that are within a limit.
-    pub(super) fn most(self, fit: Fit) -> u64 {
+    pub(super) fn max_estimate(self, fit: Fit) -> u64 {
         let max = if fit.is_window {
-            fit.max.saturating_sub(self.rest)
+            fit.max.saturating_sub(self.overhead)
         } else {
             fit.max
         };
         let (by, of) = self.factor;
-        let most = ((u128::from(max) + 1) * u128::from(of) - 1) / u128::from(by);
-        u64::try_from(most).unwrap_or(u64::MAX)
+        let max_estimate = ((u128::from(max) + 1) * u128::from(of) - 1) / u128::from(by);
+        u64::try_from(max_estimate).unwrap_or(u64::MAX)
     }
 }
 
@@ -157,17 +157,17 @@ fn times(number: u64, (by, of): (u64, u64)) -> u64 {
 /// The estimated tokens of messages.
 pub(super) struct Estimate {
     pub(super) all: TokenEstimate,
-    /// Those of the answers that say what they took, in order.
-    answers: Vec<Answer>,
+    /// The answers with a count of the API, in order.
+    answers: Vec<AnswerTokens>,
 }
 
 /// The estimated tokens of an answer.
-struct Answer {
-    /// Those of the messages before it.
+struct AnswerTokens {
+    /// The tokens of the messages before it.
     before: u64,
     /// These, and its own.
     with: u64,
-    /// What the API counted for it and its request.
+    /// The tokens that the API counted for it and its request.
     recorded: u64,
 }
 
@@ -176,7 +176,7 @@ impl Estimate {
         let recorded = recorded.iter().map(|of| (of.answer, of.tokens));
         let recorded: HashMap<usize, u64> = recorded.collect();
         let mut all = TokenEstimate::default();
-        let mut answers: Vec<Answer> = Vec::new();
+        let mut answers: Vec<AnswerTokens> = Vec::new();
         let mut last = None;
         for block in messages.iter().flat_map(Message::blocks) {
             let before = all.tokens;
@@ -184,7 +184,7 @@ impl Estimate {
             let origin = block.origin();
             match origin.and_then(|origin| recorded.get(&origin)) {
                 Some(_) if origin == last => {}
-                Some(recorded) => answers.push(Answer {
+                Some(recorded) => answers.push(AnswerTokens {
                     before,
                     with: before,
                     recorded: *recorded,
@@ -209,7 +209,7 @@ impl Estimate {
     pub(super) fn scale_within(&self, limit: Fit) -> Option<Scale> {
         self.answers.iter().fold(None, |scale, answer| {
             let expected: Scale = scale.unwrap_or(Scale::SAFE);
-            let is_whole = answer.before <= expected.most(limit)
+            let is_whole = answer.before <= expected.max_estimate(limit)
                 || answer.recorded > expected.request(answer.with);
             Scale::new(answer).filter(|_| is_whole).or(scale)
         })
@@ -220,8 +220,8 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    fn answer(recorded: u64, with: u64) -> Answer {
-        Answer {
+    fn answer(recorded: u64, with: u64) -> AnswerTokens {
+        AnswerTokens {
             before: with.saturating_sub(10),
             with,
             recorded,
@@ -241,7 +241,7 @@ mod tests {
             estimate.scale_within(Fit::window(40_000))
         };
         let first = of(&[(21_200, 900)]);
-        assert_eq!(first.map(|scale| scale.rest), Some(20_000));
+        assert_eq!(first.map(|scale| scale.overhead), Some(20_000));
         // The second request is within the limit, the others are not.
         let second = of(&[(21_200, 900), (33_000, 10_000)]);
         assert_ne!(second, first);
@@ -254,14 +254,14 @@ mod tests {
         assert_eq!(of(&cut), second);
         // One that took more than all of it is expected to had all of it.
         let whole = of(&[(21_200, 900), (33_000, 10_000), (90_000, 20_000)]);
-        assert_eq!(whole.map(|scale| scale.rest), Some(90_000 - 26_666));
+        assert_eq!(whole.map(|scale| scale.overhead), Some(90_000 - 26_666));
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[(39_000, 60_000)]), None);
     }
 
     #[test]
-    fn what_the_api_counted_beyond_a_third_more_is_the_system_prompt_and_the_tools() {
-        for (recorded, estimated, messages, rest) in [
+    fn count_beyond_a_third_more_is_the_system_prompt_and_the_tools() {
+        for (recorded, estimated, messages, overhead) in [
             (800, 900, 900, 0),
             (1_000, 900, 1_000, 0),
             (1_200, 900, 1_200, 0),
@@ -269,10 +269,13 @@ mod tests {
         ] {
             let scale = Scale::new(&answer(recorded, estimated)).expect("the numbers are usable");
             assert_eq!(scale.messages(estimated), messages, "{recorded:?}");
-            assert_eq!(scale.rest, rest, "{recorded:?}");
-            let most = scale.most(Fit::window(30_000));
-            assert!(scale.messages(most) + rest <= 30_000, "{recorded:?}");
-            assert!(scale.messages(scale.most(Fit::messages(700))) <= 700);
+            assert_eq!(scale.overhead, overhead, "{recorded:?}");
+            let max_estimate = scale.max_estimate(Fit::window(30_000));
+            assert!(
+                scale.messages(max_estimate) + overhead <= 30_000,
+                "{recorded:?}"
+            );
+            assert!(scale.messages(scale.max_estimate(Fit::messages(700))) <= 700);
         }
         // Too little is recorded, or for nothing.
         for (recorded, estimated) in [(400, 900), (400, 0)] {

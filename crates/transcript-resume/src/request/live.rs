@@ -18,7 +18,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use transcript_messages::{
-    Block, BlockKind, FRESH_ID, Log, Message, Part, Role, within_request_limits,
+    Block, BlockKind, FRESH_ID_PREFIX, Log, Message, Part, Role, within_request_limits,
 };
 use transcript_reader::{
     BodySource, ConversationPath, EntryNo, Index, LiveConversation, PathEntry, Policy,
@@ -43,7 +43,7 @@ use super::{Request, RequestOptions};
 #[derive(Debug)]
 pub struct LiveRequest {
     options: RequestOptions,
-    settled: Settled,
+    settled: SettledPart,
     /// The entries of the path after the settled ones.
     rest: Vec<ReadEntry>,
     /// The models of all entries that were read.
@@ -58,11 +58,11 @@ pub struct LiveRequest {
 
 /// The part of the conversation whose messages are made.
 #[derive(Debug, Default)]
-struct Settled {
+struct SettledPart {
     entries: Vec<EntryNo>,
     messages: Vec<Message>,
     log: Log,
-    /// Hashes of what connects entries.
+    /// Hashes of the ids and signatures that connect entries.
     ids: HashSet<u64>,
     /// It was divided at an answer, not only at prompts.
     is_cut_at_answer: bool,
@@ -84,13 +84,13 @@ struct ReadEntry {
     log: Log,
     /// The model that it names as that of the answer.
     answerer: Option<Arc<str>>,
-    /// The tokens that it says.
+    /// The token counts that it has.
     recorded: Option<RecordedTokens>,
     is_salvaged: bool,
 }
 
-/// The conversation cannot be divided as it was.
-enum Connected {
+/// The conversation cannot be divided where it was.
+enum NotDivisible {
     /// The messages are for another model.
     ByModel,
     ByEntries,
@@ -103,7 +103,7 @@ impl LiveRequest {
     pub fn new(options: RequestOptions) -> Self {
         Self {
             options,
-            settled: Settled::default(),
+            settled: SettledPart::default(),
             rest: Vec::new(),
             models: StepContext::default(),
             rules: Rules::default(),
@@ -118,7 +118,7 @@ impl LiveRequest {
     /// [`RequestOptions::request`] knows the path.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     pub fn request<B: BodySource>(
         &mut self,
         live: &mut LiveConversation,
@@ -157,8 +157,8 @@ impl LiveRequest {
                     }
                     return Ok(Some(request));
                 }
-                Err(Connected::ByModel) => self.reset(),
-                Err(Connected::ByEntries) => {
+                Err(NotDivisible::ByModel) => self.reset(),
+                Err(NotDivisible::ByEntries) => {
                     self.reset();
                     self.may_settle = false;
                 }
@@ -173,7 +173,7 @@ impl LiveRequest {
     }
 
     fn reset(&mut self) {
-        self.settled = Settled::default();
+        self.settled = SettledPart::default();
         self.rest.clear();
         self.models = StepContext::default();
         self.may_settle = true;
@@ -241,11 +241,11 @@ impl LiveRequest {
         Ok(true)
     }
 
-    /// Makes the messages of what is not settled, after it settled what it can.
-    fn build(&mut self) -> Result<(Vec<Message>, Log), Connected> {
+    /// Settles the entries before the last cut, and makes the messages of the others.
+    fn build(&mut self) -> Result<(Vec<Message>, Log), NotDivisible> {
         let model = self.model();
         if !self.settled.entries.is_empty() && self.settled.model != model {
-            return Err(Connected::ByModel);
+            return Err(NotDivisible::ByModel);
         }
         let mut thoughts = self.settled.thoughts.clone();
         for step in self.rest.iter().filter_map(|entry| entry.step.as_ref()) {
@@ -255,7 +255,7 @@ impl LiveRequest {
                     || self.ids(step).any(|id| self.settled.ids.contains(&id)));
             thoughts.add(step);
             if is_connected {
-                return Err(Connected::ByEntries);
+                return Err(NotDivisible::ByEntries);
             }
         }
         let is_divisible = self.may_settle
@@ -265,14 +265,14 @@ impl LiveRequest {
                 entry.stored.is_empty() && !entry.step.as_ref().is_some_and(heals)
             });
         if !is_divisible && !self.settled.entries.is_empty() {
-            return Err(Connected::ByEntries);
+            return Err(NotDivisible::ByEntries);
         }
         if is_divisible && let Some(cut) = self.last_cut() {
             self.settle(cut, model.clone())?;
         }
         let (rest, rest_log) = self.make(self.rest.clone(), true, model.as_deref());
         if !self.settled.entries.is_empty() {
-            self.settled.meets(&rest)?;
+            self.settled.check_seam(&rest)?;
         }
         let mut messages = Vec::with_capacity(self.settled.messages.len() + rest.len());
         messages.extend_from_slice(&self.settled.messages);
@@ -300,7 +300,7 @@ impl LiveRequest {
     }
 
     /// Settles the entries before `cut`.
-    fn settle(&mut self, cut: usize, model: Option<Arc<str>>) -> Result<(), Connected> {
+    fn settle(&mut self, cut: usize, model: Option<Arc<str>>) -> Result<(), NotDivisible> {
         let next = self.rest[cut].step.as_ref();
         let is_at_answer = next.is_some_and(|step| step.kind == StepKind::Assistant);
         let read: Vec<ReadEntry> = self.rest.drain(..cut).collect();
@@ -322,10 +322,10 @@ impl LiveRequest {
             let is_synthetic = |block: &Block| block.origin().is_none();
             let mut blocks = messages.iter().flat_map(Message::blocks);
             if has_fresh_id(&messages) || blocks.all(is_synthetic) {
-                return Err(Connected::ByEntries);
+                return Err(NotDivisible::ByEntries);
             }
         } else {
-            self.settled.meets(&messages)?;
+            self.settled.check_seam(&messages)?;
         }
         self.settled.entries.extend(numbers);
         self.settled.messages.extend(messages);
@@ -335,7 +335,7 @@ impl LiveRequest {
         Ok(())
     }
 
-    /// Returns hashes of what connects a step with others.
+    /// Returns hashes of the ids and signatures that connect a step with others.
     fn ids<'s>(&'s self, step: &'s Step) -> impl Iterator<Item = u64> + 's {
         let of_message = step.message_id().map(|id| self.hasher.hash_one((0, &*id)));
         let calls = step.blocks.iter().filter_map(Block::call_id);
@@ -345,8 +345,8 @@ impl LiveRequest {
         of_message.into_iter().chain(calls).chain(signatures)
     }
 
-    /// Returns the last place but one where the rest can be divided: what is written at the end may
-    /// still be joined by lines that come late.
+    /// Returns the last position but one where the rest can be divided: lines that come late may still join
+    /// the entries at the end.
     fn last_cut(&self) -> Option<usize> {
         let steps = self.rest.iter().enumerate();
         let steps: Vec<(usize, &Step)> = steps
@@ -417,23 +417,27 @@ fn starts_turn(steps: &[(usize, &Step)]) -> bool {
 
 /// Returns whether a call got another id. These are numbered over the whole conversation.
 fn has_fresh_id(messages: &[Message]) -> bool {
-    let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
+    let is_fresh = |block: &Block| {
+        block
+            .call_id()
+            .is_some_and(|id| id.starts_with(FRESH_ID_PREFIX))
+    };
     messages.iter().flat_map(Message::blocks).any(is_fresh)
 }
 
-impl Settled {
+impl SettledPart {
     /// Checks that no pass would join the first of these messages to the last one.
-    fn meets(&self, messages: &[Message]) -> Result<(), Connected> {
+    fn check_seam(&self, messages: &[Message]) -> Result<(), NotDivisible> {
         let (last, first) = (self.messages.last(), messages.first());
         let (Some(last), Some(first)) = (last, first) else {
-            return Err(Connected::ByEntries);
+            return Err(NotDivisible::ByEntries);
         };
         let is_answer = |message: &Message| message.role() == Role::Assistant;
         let is_apart = is_answer(last) != is_answer(first) && first.role() != Role::System;
         if is_apart && !has_fresh_id(messages) {
             Ok(())
         } else {
-            Err(Connected::ByEntries)
+            Err(NotDivisible::ByEntries)
         }
     }
 }

@@ -104,7 +104,7 @@ impl<'i> Loaded<'i> {
     }
 }
 
-/// What was read of some entries in a row. It does not depend on what precedes them.
+/// The steps of some entries in a row. They do not depend on the entries before them.
 #[derive(Default)]
 struct PathPart {
     steps: Vec<Step>,
@@ -160,7 +160,7 @@ pub(super) type ReadStep = (Step, Vec<Box<str>>);
 /// Reads an entry of a path; `None` for one that is not sent.
 ///
 /// # Errors
-/// Those of `bodies`; inside of the result, that the body cannot be used.
+/// The errors of `bodies`; inside of the result, that the body cannot be used.
 pub(super) fn read_entry<B: BodySource>(
     entry_ref: &EntryRef<'_>,
     index: &Index,

@@ -52,7 +52,7 @@ pub struct RefusedMedia {
 /// error itself. If all media that are left are more than one request may hold, the oldest are among them.
 ///
 /// # Errors
-/// Those of `bodies`.
+/// The errors of `bodies`.
 pub fn refused_media<B: BodySource>(
     tree: &Tree<'_>,
     path: &ConversationPath,
@@ -68,9 +68,11 @@ pub fn refused_media<B: BodySource>(
     let mut log = Log::default();
     let loaded = Loaded::new(tree, path, &context, None, bodies, &mut log)?;
     let mut steps = loaded.steps;
+    // The usual case: no body has to be read a second time.
     if !steps.iter().any(has_media) {
         return Ok(Vec::new());
     }
+    // On copies of the steps: the client removes these itself, so a repair of the file need not.
     let mut of_client = Log::default();
     remove_as_client(&mut steps.clone(), &mut of_client);
     let known = of_client.omissions.iter().map(|omission| omission.origin);
@@ -96,6 +98,7 @@ pub fn refused_media<B: BodySource>(
             may_hold_media && !is_known && (is_rejected || holds_media)
         }));
     }
+    // After the others, which no longer count for the limits of a request.
     within_request_limits(&mut messages, Provider::Messages, &mut Log::default());
     let mut refused = Vec::new();
     for (entry, message) in carriers.into_iter().zip(messages) {
@@ -140,6 +143,7 @@ fn has_media(step: &Step) -> bool {
 fn new_message(body: &Object<'_>, blocks: &[Block]) -> Option<String> {
     let message = body.object("message")?;
     let old = message.get("content")?.array()?;
+    // Blocks were added or dropped, so it is not known which of them is which of the file.
     if old.len() != blocks.len() {
         return None;
     }
@@ -152,6 +156,7 @@ fn new_message(body: &Object<'_>, blocks: &[Block]) -> Option<String> {
         if !holds_media || block.is_sound() {
             return raw.text().to_owned();
         }
+        // `read` makes blocks fit to be sent: compared with that, only refused media differ, and other bytes stay.
         let is_same = Block::read(raw).json() == block.json();
         is_changed |= !is_same;
         if is_same {
@@ -191,6 +196,7 @@ fn remove_as_client(steps: &mut [Step], log: &mut Log) {
     for at in 0..steps.len() {
         let (before, rest) = steps.split_at_mut(at);
         match rest[0].kind {
+            // Only for ERR-3: most sessions need no list of carriers.
             StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
             StepKind::ApiError => {
                 let Some(media) = rejected(&rest[0]) else {
@@ -248,6 +254,7 @@ fn replace_refused(steps: &mut [Step], log: &mut Log) {
                 } else {
                     carrier_since_answer(before, kinds, last)
                 };
+                // Without a carrier the error is about something else, and nothing is removed on a guess.
                 let Some(line) = carrier else { continue };
                 last = Some((line, kinds));
                 for line in results_beside(before, line) {
@@ -284,6 +291,7 @@ fn carrier_since_answer(
     kinds: &[BlockKind],
     last: Option<(usize, &[BlockKind])>,
 ) -> Option<usize> {
+    // An answer accepts all that precedes it, so media before the last one are not the cause.
     let first = start_of_new(steps);
     let mut entries = (first..steps.len()).rev();
     let found = entries.find(|at| {
@@ -398,14 +406,14 @@ const IMAGES: &[BlockKind] = &[BlockKind::Image];
 const DOCUMENTS: &[BlockKind] = &[BlockKind::Document];
 const MEDIA: &[BlockKind] = &[BlockKind::Image, BlockKind::Document];
 
-/// Returns what the API refused, by the text of the error as the client knows it (ERR-2).
+/// Returns the media that the API refused, by the text of the error as the client knows it (ERR-2).
 fn rejected(error: &Step) -> Option<BlockKind> {
     let text = error.blocks.first()?.text_field()?;
     let mut rejections = REJECTIONS.into_iter();
     rejections.find_map(|(whole, media)| (text == whole).then_some(media))
 }
 
-/// Returns what the API refused, by a part of the text of the error, or by what its entry says of it.
+/// Returns the media that the API refused, by a part of the text of the error, or by the fields of its entry.
 fn refused(error: &Step) -> &'static [BlockKind] {
     let text = text_in_small_letters(error);
     let mut refusals = REFUSALS.into_iter();

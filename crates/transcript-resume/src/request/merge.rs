@@ -22,12 +22,12 @@ struct Draft {
     has_line: bool,
     blocks: Vec<Block>,
     /// Apart, as few messages have any.
-    moved: Option<Box<Moved>>,
+    moved: Option<Box<MovedBlocks>>,
     is_merged: bool,
 }
 
 #[derive(Debug, Default)]
-struct Moved {
+struct MovedBlocks {
     /// The results that a merge moved to the front.
     front: Vec<Block>,
     /// Reminders to fold into the last result. This happens once, when all are known, as each fold
@@ -88,7 +88,7 @@ impl Draft {
         blocks.rev().find(|block| wanted(block))
     }
 
-    fn moved(&mut self) -> &mut Moved {
+    fn moved(&mut self) -> &mut MovedBlocks {
         self.moved.get_or_insert_default()
     }
 }

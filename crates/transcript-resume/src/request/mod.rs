@@ -2,7 +2,7 @@
 //! would send, under `recover` one that a strict provider accepts.
 //!
 //! Start with [`RequestOptions::request`]. The passes run in the order in which the client was
-//! observed to apply them: read the entries as steps, drop what was never finished and complete the
+//! observed to apply them: read the entries as steps, drop unfinished ones and complete the
 //! last turn, add the new prompt, move reminders to the front of their turn, remove rejected media
 //! and thinking of other models, merge entries into messages, pair calls with results, finish each
 //! message. The rules are MSG, NOTE, TURN and ERR of `docs/client-behaviour.md`; comments cite
@@ -35,7 +35,7 @@
 //!
 //! # Limitations
 //!
-//! What the client adds for the new prompt (date, tool lists, token counts) is not in the
+//! The additions of the client for the new prompt (date, tool lists, token counts) are not in the
 //! transcript and so not in the request; neither is the empty `system` message with the effort that
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
@@ -147,13 +147,13 @@ impl RequestOptions {
         self
     }
 
-    /// Omits what is too much for a context window.
+    /// Omits the parts beyond a context window.
     pub fn fit(mut self, limit: Fit) -> Self {
         self.fit = Some(limit);
         self
     }
 
-    /// Says who gets the request: under [`Policy::Recover`](crate::Policy::Recover) this provider accepts it. By default that is the Messages API.
+    /// Sets the provider that gets the request: under [`Policy::Recover`](crate::Policy::Recover) this provider accepts it. By default that is the Messages API.
     /// The messages have the form of the Messages API in any case; to convert them is up to the caller. Under
     /// [`Policy::Vendor`](crate::Policy::Vendor) it has no effect.
     pub fn provider(mut self, provider: Provider) -> Self {
@@ -190,9 +190,9 @@ pub struct Request {
     pub synthetic: Vec<Synthetic>,
     /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,
-    /// What the API counted for the answers that say it.
+    /// The token counts of the API, for the answers that have one.
     recorded: Vec<RecordedTokens>,
-    /// How tokens follow from estimates, if the request was made to fit by it.
+    /// The factor from estimates to tokens, if the request was made to fit by it.
     scale: Option<Scale>,
     /// It was made to fit with a margin.
     has_margin: bool,

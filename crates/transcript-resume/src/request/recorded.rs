@@ -32,16 +32,16 @@ pub struct RecordedRequest {
     pub entry: EntryNo,
     /// Its id, which the entries of the reply name as their `requestRef`.
     pub id: String,
-    /// What caused the request, as recorded.
+    /// The cause of the request, as recorded.
     pub source: Option<String>,
     /// The version of the client that recorded it.
     pub version: Option<String>,
-    /// How many messages were recorded; `None` when that depends on a request that is not in the
+    /// The number of messages that were recorded; `None` when that depends on a request that is not in the
     /// file.
     pub messages: Option<usize>,
     /// The result of building it again.
     pub outcome: ReplayOutcome,
-    /// Where it differs, if it does.
+    /// The first difference, if there is one.
     pub difference: Option<Difference>,
 }
 
@@ -49,7 +49,7 @@ pub struct RecordedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What differs.
+    /// The kind of the difference.
     pub kind: DifferenceKind,
     /// The place of the message, counted from 0: of an extra one among those that were built, else
     /// among those that were recorded.
@@ -63,7 +63,7 @@ pub struct Difference {
 }
 
 named! {
-    /// How a request differs from the recorded one.
+    /// The kinds of differences between a request and the recorded one.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum DifferenceKind {
         /// A message was recorded and not built.
@@ -85,7 +85,7 @@ pub enum ReplayOutcome {
     Differs {
         /// Its place.
         message: usize,
-        /// How many messages were built.
+        /// The number of messages that were built.
         built: usize,
     },
     /// The request extends one that is not in the file, or keeps more of it than there is.
@@ -113,7 +113,7 @@ impl ReplayOutcome {
 /// Builds every recorded request of `index` from the entries that precede it.
 ///
 /// # Errors
-/// Those of `bodies`.
+/// The errors of `bodies`.
 pub fn check<B: BodySource>(
     index: &Index,
     bodies: &mut B,
@@ -128,6 +128,7 @@ pub fn check<B: BodySource>(
             requests.push((entry_ref.number(), line));
         }
     }
+    // Most sessions have none, and are not read further.
     if requests.is_empty() {
         return Ok(Vec::new());
     }
@@ -162,6 +163,7 @@ pub fn check<B: BodySource>(
             outcome,
             difference,
         });
+        // A request whose base is missing has no hashes: one that extends it is unknown as well, not wrong.
         known.insert(line.id, hashes.unwrap_or_default());
     }
     Ok(checked)
@@ -211,6 +213,7 @@ impl RequestLine {
     /// Returns the hashes of all messages; `None` when the request that it extends is not known.
     fn hashes(&self, known: &HashMap<String, Vec<Hash>>) -> Option<Vec<Hash>> {
         let kept = match &self.base {
+            // Requests are recorded as differences: a conversation that grows would repeat all hashes each time.
             Some(base) => known.get(base)?.get(..self.keep)?,
             None => &[],
         };
@@ -247,7 +250,7 @@ fn tools_of_shapes<B: BodySource>(
     Ok(found)
 }
 
-/// What the answers of a file say about the requests.
+/// The leaves and efforts of the requests, by the answers of a file.
 #[derive(Default)]
 struct Answers {
     /// For each request that was answered: the entry that the answer is a child of.
@@ -269,6 +272,7 @@ impl Answers {
             let text = |key| Some(body.get(key)?.str()?.into_owned());
             if let Some(request) = text("requestRef") {
                 let leaf = entry_ref.parent();
+                // The first line of the answer: the parents of the others are lines of the same answer.
                 answers.leaves.entry(request).or_insert(leaf);
             }
             let effort = text("perTurnEffort").or_else(|| text("effort"));
@@ -312,6 +316,7 @@ impl Answers {
                         .or_else(|| Some(asked.into()))
                 }
             };
+            // Only a change is sent; the same effort in each turn would be a `system` message too many (REQ-3).
             if effort == in_force {
                 continue;
             }
@@ -351,6 +356,7 @@ fn build<B: BodySource>(
     line: &RequestLine,
     tools: Option<&BTreeSet<String>>,
 ) -> Result<Result<Vec<Sent>, ReplayOutcome>, B::Error> {
+    // The tree of that time: later lines may rewind, compact or repeat entries of the request.
     let tree = Tree::before(index, Policy::Vendor, entry);
     let answered = answers.leaves.get(&line.id).copied();
     let Some(leaf) = leaf_of(&tree, index, answered) else {
@@ -401,6 +407,7 @@ fn compare(built: &[Sent], recorded: &[Hash]) -> (ReplayOutcome, Option<FirstDif
     let kind = match (own.get(message), recorded.get(message)) {
         (None, _) => DifferenceKind::Missing,
         (_, None) => DifferenceKind::Extra,
+        // The next message is equal: one is missing or too many, and all further hashes are shifted by it.
         (built, _) if recorded.get(message + 1) == built => DifferenceKind::Missing,
         (_, recorded) if own.get(message + 1) == recorded => DifferenceKind::Extra,
         _ => DifferenceKind::Hash,
@@ -489,6 +496,7 @@ impl Blobs {
         index: &Index,
         bodies: &mut B,
     ) -> Result<Option<RecordedMessage>, B::Error> {
+        // Only for a request that differs, as every line with a message is read for it.
         if self.0.is_none() {
             self.0 = Some(Self::find(index, bodies)?);
         }

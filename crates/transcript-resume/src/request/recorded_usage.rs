@@ -16,21 +16,21 @@ pub(super) struct RecordedTokens {
     pub(super) tokens: u64,
 }
 
-/// Finds what the API counted for answers: for the last one that says it, or for each. Nearly every answer says it, so for
-/// the last one only a few are read.
+/// Finds the token counts of the API for answers: for the last one that has a `usage`, or for each. Nearly every answer has
+/// one, so for the last one only a few are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordedUsage {
     is_of_last: bool,
-    /// What was found so far; only that of the last answer if `is_of_last`.
+    /// The counts so far; only those of the last answer if `is_of_last`.
     found: Vec<RecordedTokens>,
     /// The `usage` of the answers after those that were read, one after the other, as JSON.
     unread: String,
-    /// The origin of each of these answers, and where its `usage` starts.
+    /// The origin of each of these answers, and the offset of its `usage`.
     answers: Vec<(usize, usize)>,
 }
 
 impl RecordedUsage {
-    /// Keeps only what the last answer says.
+    /// Keeps only the counts of the last answer.
     pub(super) fn of_last() -> Self {
         Self {
             is_of_last: true,
@@ -61,7 +61,7 @@ impl RecordedUsage {
         }
     }
 
-    /// Returns what was found, in the order of the answers.
+    /// Returns the counts, in the order of the answers.
     pub(super) fn found(&mut self) -> &[RecordedTokens] {
         let unread = std::mem::take(&mut self.unread);
         let mut end = unread.len();
@@ -82,7 +82,7 @@ fn read(answer: usize, usage: &str) -> Option<RecordedTokens> {
     Some(RecordedTokens { answer, tokens })
 }
 
-/// Returns what was counted for the answers after the last compaction of their path: the request of one that a compaction
+/// Returns the counts of the answers after the last compaction of their path: the request of one that a compaction
 /// preserved had other messages.
 pub(super) fn since_boundary(
     recorded: &[RecordedTokens],

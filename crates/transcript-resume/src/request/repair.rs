@@ -30,7 +30,7 @@ impl OpenCall {
     }
 }
 
-/// Drops what was never finished. Returns the calls to complete.
+/// Drops unfinished steps. Returns the calls to complete.
 pub(super) fn drop_unfinished(
     steps: &mut Vec<Step>,
     policy: Policy,
@@ -160,7 +160,7 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
 /// The message in which the conversation stopped, if it did (TURN-1).
 struct LastMessage<'s> {
     last_line: Option<(usize, &'s Step)>,
-    /// Where its turn starts: after the last user entry without a result.
+    /// The start of its turn: after the last user entry without a result.
     turn: usize,
 }
 

@@ -9,7 +9,7 @@ use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw, Str, un
 use transcript_format::scan::Body;
 use transcript_messages::text::quoted;
 use transcript_messages::{
-    Block, BlockKind, BlockStore, Log, OmissionReason, Place, within_limits,
+    Block, BlockKind, BlockLocation, BlockStore, Log, OmissionReason, within_limits,
 };
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, Index, Policy, Tree, is_queued};
 
@@ -76,7 +76,7 @@ pub(super) struct Step {
     pub(super) is_meta: bool,
     /// For an attachment: it is a prompt that waited in the queue.
     pub(super) is_queued: bool,
-    /// What the entry is; `None` for a synthetic step.
+    /// The kind of the entry; `None` for a synthetic step.
     pub(super) entry_kind: Option<EntryKind>,
     /// For a user entry: it is the summary of a compaction.
     pub(super) is_summary: bool,
@@ -94,7 +94,7 @@ pub(super) struct Step {
     pub(super) reminder: Option<Box<Reminder>>,
 }
 
-/// What the lines of one answer have in common.
+/// The fields that the lines of one answer have in common.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The id of the message as JSON, empty without an id: lines with the same key are merged
@@ -104,7 +104,7 @@ pub(super) struct Answer {
     request: Option<Arc<str>>,
 }
 
-/// What an attachment is sent as.
+/// The messages of an attachment, and their form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reminder {
     /// Newer models get it as a `system` message (NOTE-6).
@@ -145,15 +145,20 @@ impl Step {
         let is_verbatim =
             !entry_ref.marks().intersects(odd_marks) && text.len() as u64 == entry_ref.byte_len();
         let store = names.store.clone();
-        let place = store.as_ref().filter(|_| is_verbatim).map(|store| Place {
-            store,
-            offset: entry_ref.offset(),
-        });
+        let place = store
+            .as_ref()
+            .filter(|_| is_verbatim)
+            .map(|store| BlockLocation {
+                store,
+                offset: entry_ref.offset(),
+            });
         let object = &body.object;
         let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
+        // The file was changed since it was indexed: another line is at this offset now.
         if EntryKind::from_name(&type_name) != entry_ref.kind() {
             return Err(Unusable);
         }
+        // Here, as each body is read once for the request and for the state.
         if let Some(record) = &mut names.record {
             record.add(entry_ref, &body);
         }
@@ -203,10 +208,11 @@ impl Step {
                 };
                 step.is_error = is_error;
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                step.is_too_large = is_error && says_too_large(object);
-                step.is_bad_request = is_error && says_bad_request(object);
+                step.is_too_large = is_error && reports_too_large(object);
+                step.is_bad_request = is_error && reports_bad_request(object);
                 // Without an id only answers to a recorded request count as one (MSG-2).
                 let id = of_message("id").filter(|id| !id.is_null());
+                // Without either, the number of the entry is a key that no other line has.
                 let own;
                 let key = match id {
                     Some(id) => id.text(),
@@ -255,6 +261,7 @@ impl Step {
                 if !reminder.parts.is_empty() {
                     step.kind = StepKind::Reminder;
                 }
+                // Tools are recorded by attachments that are not sent; references to them need the names (MSG-14).
                 if !reminder.parts.is_empty() || !reminder.tools.is_empty() {
                     step.reminder = Some(Box::new(reminder));
                 }
@@ -354,6 +361,7 @@ impl Step {
     pub(super) fn set_apart(&mut self, number: u32) {
         if let Some(answer) = &self.answer {
             let merge_key = match self.message_id() {
+                // A NUL, which no id of the API has: the new id is equal to none in the file.
                 Some(id) => quoted(&format!("{id}\0{number}")),
                 None => format!("{}\0{number}", answer.merge_key),
             };
@@ -396,7 +404,7 @@ impl Step {
 }
 
 /// Returns whether the entry of an error says by its fields that the request was too large.
-fn says_too_large(entry: &Object<'_>) -> bool {
+fn reports_too_large(entry: &Object<'_>) -> bool {
     const STATUS: &str = "413";
     const TYPE: &str = "request_too_large";
     let is_status = entry
@@ -408,7 +416,7 @@ fn says_too_large(entry: &Object<'_>) -> bool {
 }
 
 /// Returns whether the entry of an error says by its fields that the API refused the request as it was.
-fn says_bad_request(entry: &Object<'_>) -> bool {
+fn reports_bad_request(entry: &Object<'_>) -> bool {
     match entry
         .get("apiErrorStatus")
         .filter(|status| !status.is_null())
@@ -443,7 +451,7 @@ pub(super) struct StepContext<'i> {
     pub(super) recorded: RecordedUsage,
     /// The state of the session, as the bodies describe it; `None` if it is not needed.
     pub(super) record: Option<StateReader<'i>>,
-    /// Where long blocks stay.
+    /// The file in which long blocks stay.
     store: Option<Arc<dyn BlockStore>>,
     pub(super) rules: Rules,
     /// The time of the request.
@@ -468,7 +476,7 @@ impl<'i> StepContext<'i> {
         }
     }
 
-    /// Returns what is known about the models, without the state.
+    /// Returns the known models, without the state.
     pub(super) fn models(&self) -> StepContext<'static> {
         StepContext {
             last_answerer: self.last_answerer.clone(),
@@ -492,6 +500,7 @@ impl<'i> StepContext<'i> {
         model: Option<Arc<str>>,
         request: Option<Str<'_>>,
     ) -> Arc<Answer> {
+        // Lines of one answer are mostly next to each other, and share what they have in common.
         match &self.answer {
             Some(last)
                 if *last.merge_key == *merge_key
@@ -541,7 +550,7 @@ impl LastName {
 fn blocks(
     body: &Body<'_>,
     text: &str,
-    place: Option<Place<'_>>,
+    place: Option<BlockLocation<'_>>,
     origin: Option<usize>,
     log: &mut Log,
 ) -> Vec<Block> {
@@ -549,13 +558,14 @@ fn blocks(
         .message
         .as_ref()
         .and_then(|message| message.get("content"));
+    // A string stays one unless something is merged into it (MSG-18).
     if let Some(content) = content.filter(|content| content.kind() == JsonKind::String) {
         return vec![Block::plain(content).with_origin(origin)];
     }
     let blocks = body.blocks.as_deref().unwrap_or_default().iter();
     blocks
         .map(|(raw, object)| {
-            let place = place.map(|place| Place {
+            let place = place.map(|place| BlockLocation {
                 offset: place.offset + (raw.text().as_ptr() as u64 - text.as_ptr() as u64),
                 ..place
             });

@@ -113,7 +113,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
 /// `blocks`, the blocks of the entry, has lost its text.
 ///
 /// # Errors
-/// Those of `bodies`.
+/// The errors of `bodies`.
 pub(super) fn stored_with_text<B: BodySource>(
     blocks: &[Block],
     entry_ref: &EntryRef<'_>,

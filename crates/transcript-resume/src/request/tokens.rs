@@ -8,8 +8,8 @@ use super::Request;
 use super::fit::{Estimate, Fit, RequestTokens, Scale};
 
 impl Request {
-    /// Estimates the tokens of the request, by [`TokenEstimate`](transcript_messages::TokenEstimate) and by what the API counted for the last answer: the
-    /// messages take up to a third more than estimated, and the rest of what was counted is the system prompt and the
+    /// Estimates the tokens of the request, by [`TokenEstimate`](transcript_messages::TokenEstimate) and by the count of the API for the last answer: the
+    /// messages take up to a third more than estimated, and the rest of that count is the system prompt and the
     /// tools. Of a request that was made to [`Fit`], the last answer counts whose request was surely within the limit, as
     /// later ones may have been cut.
     #[must_use]
@@ -31,14 +31,14 @@ impl Request {
         }
     }
 
-    /// Omits what is too much.
+    /// Omits the parts beyond the limit.
     pub(super) fn fit(&mut self, limit: Fit, index: &Index) {
         let estimate = Estimate::new(&self.messages, &self.recorded);
         let scale = estimate.scale_within(limit);
         self.has_margin = scale.is_none();
         self.scale = Some(scale.unwrap_or(Scale::PLAIN));
         let limit = FitLimit {
-            tokens: scale.unwrap_or(Scale::SAFE).most(limit),
+            tokens: scale.unwrap_or(Scale::SAFE).max_estimate(limit),
             turns: limit.turns,
         };
         let mut log = Log {

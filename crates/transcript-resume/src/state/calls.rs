@@ -1,4 +1,4 @@
-//! What the results of calls say beside their content: denials, commits.
+//! Facts in the results of calls besides their content: denials, commits.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ pub struct Denial {
     pub call: Option<String>,
     /// The tool; `None` if the call is not on the path.
     pub tool: Option<String>,
-    /// How it was denied: the `toolDenialKind` of the line, or what its text says, as
-    /// [`texts::denial`] names it.
+    /// The kind of the denial: the `toolDenialKind` of the line, or the kind that [`texts::denial`] finds in
+    /// its text.
     pub kind: String,
-    /// Why, in the words of the person or of the classifier.
+    /// The reason, in the words of the person or of the classifier.
     pub reason: Option<String>,
     /// The number of the line of the result, from 1; `None` if only the end of the file was read.
     pub line: Option<u64>,
@@ -108,7 +108,7 @@ impl OpenCalls {
     }
 
     /// Removes the call that has a result now.
-    pub(super) fn take(&mut self, call: Option<&str>) -> Option<OpenCall> {
+    pub(super) fn remove_answered(&mut self, call: Option<&str>) -> Option<OpenCall> {
         self.0.remove(call?)
     }
 }

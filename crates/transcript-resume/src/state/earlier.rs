@@ -54,8 +54,8 @@ pub(super) fn entries(lines: &Sweep<'_>, boundary: EntryNo) -> Vec<EntryNo> {
 
 /// Returns whether the text of an entry may be about a file, a commit or the model: most are not, and
 /// need not be parsed.
-pub(super) fn may_count(body: &str) -> bool {
-    const SIGNS: [&str; 6] = [
+pub(super) fn may_mention_work(body: &str) -> bool {
+    const SEARCHED_TEXTS: [&str; 6] = [
         "\"filePath\"",
         "\"gitOperation\"",
         "\"notebook_path\"",
@@ -63,7 +63,7 @@ pub(super) fn may_count(body: &str) -> bool {
         "/model</command-name>",
         "Set model to ",
     ];
-    SIGNS.iter().any(|sign| body.contains(sign))
+    SEARCHED_TEXTS.iter().any(|sign| body.contains(sign))
 }
 
 /// Returns the entry that the conversation continued from: the parent, or for a boundary the one that

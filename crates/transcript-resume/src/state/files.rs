@@ -7,7 +7,7 @@ use transcript_format::attachment::{Attachment, AttachmentBody, File, SelectedLi
 use transcript_format::object::{Object, Str};
 use transcript_format::tool_result::{Read, Write};
 
-/// How the model got to know a file.
+/// The kind of access by which the model knows a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -56,9 +56,9 @@ pub struct KnownFile {
     pub in_context: bool,
 }
 
-/// Where an access is in the session.
+/// The position of an access in the session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct AccessPosition {
     pub(super) call: Option<String>,
     pub(super) uuid: Option<String>,
     pub(super) line: Option<u64>,
@@ -67,14 +67,14 @@ pub(super) struct Place {
 
 /// The lines of a file that the model was shown.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shown {
+struct ShownLines {
     start_line: Option<u64>,
     num_lines: Option<u64>,
     total_lines: Option<u64>,
     is_whole: bool,
 }
 
-impl Shown {
+impl ShownLines {
     const WHOLE: Self = Self {
         start_line: None,
         num_lines: None,
@@ -82,7 +82,7 @@ impl Shown {
         is_whole: true,
     };
 
-    /// Reads what a `Read` returned; `None` for a stub that only refers to an earlier text.
+    /// Reads the result of a `Read`; `None` for a stub that only refers to an earlier text.
     fn of_read(read: &Read<'_>) -> Option<Self> {
         match read.kind().as_deref() {
             Some("file_unchanged") => None,
@@ -119,25 +119,25 @@ impl Shown {
     }
 }
 
-/// How a line accesses a file, and what it shows of it.
-enum Access {
+/// The access of a line to a file, and the part of the file that it shows.
+enum LineAccess {
     /// The model was shown this.
-    Shown(FileAccess, Shown),
-    /// What it was shown before is still right, or was brought up to date.
+    Shown(FileAccess, ShownLines),
+    /// The text that the model was shown before is still right, or was updated.
     Same(FileAccess),
     /// The client only names the file: its text is not in the conversation any more.
     Named,
 }
 
 /// The line that the model has the text of a file from: a call, or the uuid of an attachment.
-type Origin = String;
+type TextOrigin = String;
 
 #[derive(Debug)]
-struct State {
-    place: Place,
+struct FileState {
+    place: AccessPosition,
     access: FileAccess,
-    shown: Shown,
-    origin: Option<Origin>,
+    shown: ShownLines,
+    origin: Option<TextOrigin>,
     in_context: bool,
     /// The order of the last accesses.
     at: usize,
@@ -146,7 +146,7 @@ struct State {
 /// The files after the lines so far.
 #[derive(Debug, Default)]
 pub(super) struct KnownFiles {
-    files: HashMap<String, State>,
+    files: HashMap<String, FileState>,
     accesses: usize,
 }
 
@@ -157,7 +157,7 @@ impl KnownFiles {
         &mut self,
         result: &Object<'_>,
         asked_for: Option<&str>,
-        place: impl FnOnce() -> Place,
+        place: impl FnOnce() -> AccessPosition,
     ) {
         // Most results are of other tools: do not look for each key in turn.
         let is_of_files = |key: &str| matches!(key, "file" | "filePath" | "notebook_path");
@@ -170,15 +170,15 @@ impl KnownFiles {
             let Some(path) = own.or(asked_for.map(Str::Borrowed)) else {
                 return;
             };
-            let access = match Shown::of_read(&read) {
-                Some(shown) => Access::Shown(FileAccess::Read, shown),
-                None => Access::Same(FileAccess::Read),
+            let access = match ShownLines::of_read(&read) {
+                Some(shown) => LineAccess::Shown(FileAccess::Read, shown),
+                None => LineAccess::Same(FileAccess::Read),
             };
             return self.add(&path, access, place);
         }
         if let Some(path) = result.str("notebook_path") {
             if result.str("error").is_none_or(|error| error.is_empty()) {
-                self.add(&path, Access::Same(FileAccess::Write), place);
+                self.add(&path, LineAccess::Same(FileAccess::Write), place);
             }
             return;
         }
@@ -187,27 +187,32 @@ impl KnownFiles {
         };
         let has = |key| result.get(key).is_some();
         if has("oldString") || has("edits") {
-            self.add(&path, Access::Same(FileAccess::Write), place);
+            self.add(&path, LineAccess::Same(FileAccess::Write), place);
         } else if has("content") && has("structuredPatch") {
             let content = Write::from(result.clone()).content();
-            let shown = content.map_or(Shown::WHOLE, |content| Shown::of_text(&content));
-            self.add(&path, Access::Shown(FileAccess::Write, shown), place);
+            let shown = content.map_or(ShownLines::WHOLE, |content| ShownLines::of_text(&content));
+            self.add(&path, LineAccess::Shown(FileAccess::Write, shown), place);
         }
     }
 
     /// Reads an attachment: the text of a file that the client added, or the name of one.
-    pub(super) fn add_attachment(&mut self, entry: &Object<'_>, place: impl FnOnce() -> Place) {
+    pub(super) fn add_attachment(
+        &mut self,
+        entry: &Object<'_>,
+        place: impl FnOnce() -> AccessPosition,
+    ) {
         let Some(body) = Attachment::from(entry.clone()).body() else {
             return;
         };
-        let read = |shown| Access::Shown(FileAccess::Read, shown);
+        let read = |shown| LineAccess::Shown(FileAccess::Read, shown);
         let (path, access) = match body {
             AttachmentBody::File(file) => (path_of(&file), access_of_file(&file)),
             AttachmentBody::NestedMemory(memory) => {
                 let content = memory.content();
-                let shown = content.map_or(Shown::default(), |memory| {
+                let shown = content.map_or(ShownLines::default(), |memory| {
                     let text = memory.content();
-                    let mut shown = text.map_or(Shown::WHOLE, |text| Shown::of_text(&text));
+                    let mut shown =
+                        text.map_or(ShownLines::WHOLE, |text| ShownLines::of_text(&text));
                     shown.is_whole &= memory.content_differs_from_disk() != Some(true);
                     shown
                 });
@@ -216,13 +221,13 @@ impl KnownFiles {
             AttachmentBody::SelectedLinesInIde(lines) => (lines.filename(), read(selected(&lines))),
             AttachmentBody::PlanFileReference(plan) => {
                 let text = plan.plan_content();
-                let shown = text.map_or(Shown::WHOLE, |text| Shown::of_text(&text));
+                let shown = text.map_or(ShownLines::WHOLE, |text| ShownLines::of_text(&text));
                 (plan.plan_file_path(), read(shown))
             }
             AttachmentBody::EditedTextFile(file) => {
-                (file.filename(), Access::Same(FileAccess::Read))
+                (file.filename(), LineAccess::Same(FileAccess::Read))
             }
-            AttachmentBody::CompactFileReference(file) => (file.filename(), Access::Named),
+            AttachmentBody::CompactFileReference(file) => (file.filename(), LineAccess::Named),
             _ => return,
         };
         if let Some(path) = path {
@@ -230,7 +235,7 @@ impl KnownFiles {
         }
     }
 
-    fn add(&mut self, path: &str, access: Access, place: impl FnOnce() -> Place) {
+    fn add(&mut self, path: &str, access: LineAccess, place: impl FnOnce() -> AccessPosition) {
         if path.is_empty() {
             return;
         }
@@ -238,33 +243,33 @@ impl KnownFiles {
         self.accesses += 1;
         let place = place();
         let own = || place.call.clone().or_else(|| place.uuid.clone());
-        let mut state = State {
+        let mut state = FileState {
             origin: own(),
-            place: Place::default(),
+            place: AccessPosition::default(),
             access: FileAccess::Read,
-            shown: Shown::default(),
+            shown: ShownLines::default(),
             in_context: true,
             at: self.accesses,
         };
         match (access, before.as_deref()) {
-            (Access::Shown(access, shown), _) => {
+            (LineAccess::Shown(access, shown), _) => {
                 state.access = access;
                 state.shown = shown;
             }
-            (Access::Same(access), Some(before)) => {
+            (LineAccess::Same(access), Some(before)) => {
                 state.access = access;
                 state.shown = before.shown;
                 state.origin.clone_from(&before.origin);
                 state.in_context = before.in_context;
             }
-            (Access::Same(access), None) => {
+            (LineAccess::Same(access), None) => {
                 state.access = access;
-                // What a change contains is in the context, what a stub refers to is not.
+                // The text of a change is in the context, the text that a stub refers to is not.
                 state.in_context = access == FileAccess::Write;
             }
             // It was known before, and the text may be there.
-            (Access::Named, Some(_)) => return,
-            (Access::Named, None) => state.in_context = false,
+            (LineAccess::Named, Some(_)) => return,
+            (LineAccess::Named, None) => state.in_context = false,
         }
         state.place = place;
         match before {
@@ -330,28 +335,28 @@ fn path_of<'a>(file: &File<'a>) -> Option<Str<'a>> {
     read.and_then(|file| file.file_path()).or(file.filename())
 }
 
-fn access_of_file(file: &File<'_>) -> Access {
+fn access_of_file(file: &File<'_>) -> LineAccess {
     let Some(read) = file.content() else {
-        return Access::Named;
+        return LineAccess::Named;
     };
-    match Shown::of_read(&read) {
+    match ShownLines::of_read(&read) {
         Some(mut shown) => {
             shown.is_whole &= file.truncated() != Some(true);
-            Access::Shown(FileAccess::Read, shown)
+            LineAccess::Shown(FileAccess::Read, shown)
         }
-        None => Access::Same(FileAccess::Read),
+        None => LineAccess::Same(FileAccess::Read),
     }
 }
 
-fn selected(lines: &SelectedLinesInIde<'_>) -> Shown {
+fn selected(lines: &SelectedLinesInIde<'_>) -> ShownLines {
     let (start, end) = (lines.line_start(), lines.line_end());
     let count = start.zip(end).and_then(|(start, end)| {
         let between = end.checked_sub(start)?;
         Some(between.saturating_add(1))
     });
-    Shown {
+    ShownLines {
         start_line: start,
         num_lines: count,
-        ..Shown::default()
+        ..ShownLines::default()
     }
 }

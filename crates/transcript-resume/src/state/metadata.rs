@@ -1,4 +1,4 @@
-//! What metadata lines contain about a session.
+//! The facts about a session that metadata lines contain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub struct Costs {
     pub has_unknown_model_cost: Option<bool>,
     /// Milliseconds spent in the API.
     pub api_duration_ms: Option<u64>,
-    /// The same without attempts that failed.
+    /// Milliseconds spent in the API without attempts that failed.
     pub api_duration_without_retries_ms: Option<u64>,
     /// Milliseconds spent in tools.
     pub tool_duration_ms: Option<u64>,
@@ -112,7 +112,7 @@ pub struct Costs {
     pub models: Option<Vec<ModelCosts>>,
 }
 
-/// What the client counted for one model.
+/// The counts of the client for one model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -124,16 +124,16 @@ pub struct ModelCosts {
     pub input_tokens: Option<u64>,
     /// Tokens of the answers.
     pub output_tokens: Option<u64>,
-    /// Those of them that were spent on thinking.
+    /// The output tokens that were spent on thinking.
     pub thinking_tokens: Option<u64>,
     /// Input tokens read from the cache.
     pub cache_read_input_tokens: Option<u64>,
     /// Input tokens written to the cache.
     pub cache_creation_input_tokens: Option<u64>,
-    /// Those of them that are kept for five minutes.
+    /// The tokens written to the cache for five minutes.
     #[serde(rename = "cacheCreationEphemeral5mInputTokens")]
     pub cache_creation_ephemeral_5m_input_tokens: Option<u64>,
-    /// Those of them that are kept for an hour.
+    /// The tokens written to the cache for an hour.
     #[serde(rename = "cacheCreationEphemeral1hInputTokens")]
     pub cache_creation_ephemeral_1h_input_tokens: Option<u64>,
     /// Searches of the web by the API.

@@ -44,7 +44,7 @@ pub struct PathState {
     pub relocated_cwd: Option<String>,
     /// The git branch of [`Self::cwd`]; `HEAD` outside of a repository.
     pub git_branch: Option<String>,
-    /// How the client that wrote the last entry was started, such as `cli` or `sdk-py`.
+    /// The entrypoint of the client that wrote the last entry, such as `cli` or `sdk-py`.
     pub entrypoint: Option<String>,
     /// The version of the client that wrote the last entry.
     pub version: Option<String>,

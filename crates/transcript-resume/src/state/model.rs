@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use transcript_format::object::{Object, Str};
 use transcript_format::system::ModelRefusalFallback;
-use transcript_reader::{EntryRef, Said};
+use transcript_reader::{EntryRef, MessageText};
 
-/// How the output of the command `/model` starts when it changed the model.
-const SET: &str = "Set model to ";
+/// The start of the output of the command `/model` when it changed the model.
+const MODEL_SET_PREFIX: &str = "Set model to ";
 
-/// What that output ends with for the default model: no model is chosen any more.
-const DEFAULT: &str = "(default)";
+/// The end of that output for the default model: no model is chosen any more.
+const DEFAULT_MODEL_SUFFIX: &str = "(default)";
 
 /// A change to another model because the one that was asked refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -55,16 +55,16 @@ pub(super) struct ModelChoice {
 impl ModelChoice {
     /// Reads the text of a user line, or of a command of the client.
     pub(super) fn add(&mut self, text: &str) {
-        match Said::of(text) {
-            Said::Command { name, arguments } => {
+        match MessageText::of(text) {
+            MessageText::Command { name, arguments } => {
                 let asked = (name == "/model").then(|| arguments.trim());
                 self.asked = asked.map(str::to_owned);
             }
-            Said::Client(output) => {
+            MessageText::Client(output) => {
                 let shown = without_styles(&output);
-                if let Some(name) = shown.trim().strip_prefix(SET) {
+                if let Some(name) = shown.trim().strip_prefix(MODEL_SET_PREFIX) {
                     let asked = self.asked.take().filter(|asked| !asked.is_empty());
-                    let is_default = name.trim_end().ends_with(DEFAULT);
+                    let is_default = name.trim_end().ends_with(DEFAULT_MODEL_SUFFIX);
                     let name = asked.unwrap_or_else(|| name.trim().to_owned());
                     self.chosen = Some((!is_default).then_some(name));
                 }

@@ -8,7 +8,7 @@ use transcript_format::scan::Body;
 use transcript_reader::{BodySource, ConversationPath, EntryNo, EntryRef, Index, Tree};
 
 use super::calls::{Denial, OpenCalls, ResultBlock, is_commit};
-use super::files::{KnownFiles, Place};
+use super::files::{AccessPosition, KnownFiles};
 use super::model::ModelChoice;
 use super::sweep::{self, Sweep};
 use super::todos::Todos;
@@ -26,7 +26,7 @@ impl PathState {
     /// path and the files that are tracked at its prompts or were read.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` does not belong to the index of `tree`.
@@ -53,7 +53,7 @@ impl PathState {
     /// path, and the title. All other metadata lines are skipped.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     ///
     /// # Panics
     /// When `path` does not belong to the index of `tree`.
@@ -170,7 +170,7 @@ impl<'i> StateReader<'i> {
         let named = named.as_deref().filter(|kind| !kind.is_empty());
         let mut file = None;
         for result in ResultBlock::all(body) {
-            let call = self.calls.take(result.call.as_deref());
+            let call = self.calls.remove_answered(result.call.as_deref());
             let (tool, of_call) = call.map_or((None, None), |call| (call.tool, call.file));
             if let Some((kind, reason)) = result.denial(named) {
                 let place = place(self.metadata.index(), entry_ref, body);
@@ -215,7 +215,7 @@ impl<'i> StateReader<'i> {
         for entry_no in boundary.flat_map(|boundary| earlier::entries(&self.metadata, boundary)) {
             let entry_ref = index.entry(entry_no);
             let text = bodies.body(&entry_ref)?;
-            if earlier::may_count(text)
+            if earlier::may_mention_work(text)
                 && let Ok(body) = Body::parse(text)
             {
                 before.add(index, &entry_ref, &body, None);
@@ -232,7 +232,7 @@ impl<'i> StateReader<'i> {
     }
 }
 
-/// What the results of calls and the texts of the client say, of a part of a conversation.
+/// The work in a part of a conversation, by the results of calls and the texts of the client.
 #[derive(Debug, Default)]
 struct Work {
     files: KnownFiles,
@@ -284,9 +284,9 @@ fn tagged_text<'a>(body: &Body<'a>) -> Option<Str<'a>> {
     text.text().starts_with("\"<").then(|| text.str())?
 }
 
-fn place(index: &Index, entry_ref: &EntryRef<'_>, body: &Body<'_>) -> Place {
+fn place(index: &Index, entry_ref: &EntryRef<'_>, body: &Body<'_>) -> AccessPosition {
     let call = ResultBlock::all(body).find_map(|result| result.call);
-    Place {
+    AccessPosition {
         call: call.map(Str::into_owned),
         uuid: entry_ref.uuid().map(|id| index.id_text(id)),
         line: entry_ref.known_line(),

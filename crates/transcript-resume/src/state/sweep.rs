@@ -1,4 +1,4 @@
-//! Finds what the metadata lines of a file contain about its session.
+//! Reads the metadata lines of a file: the last line of each kind, the queue, backups, turns and titles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_format::system::{MicrocompactBoundary, TurnDuration};
-use transcript_format::title::{NEAR, TitleLines, TitleSource};
+use transcript_format::title::{TITLE_SCAN_LEN, TitleLines, TitleSource};
 use transcript_reader::{
     BodySource, ConversationPath, EntryNo, EntryRef, Id, Index, SessionFile, SessionRow, is_prompt,
     title_beside,
@@ -29,6 +29,7 @@ pub(super) fn read<B: BodySource>(
     let index = sweep.index;
     sweep.advance(index.len(), bodies)?;
     let last = sweep.finish(bodies, state)?;
+    // Where only the end of the file was read, its first folder is one that the session changed to later.
     if index.starts_at() == 0 {
         state.original_cwd = first_cwd(index, bodies)?;
     }
@@ -44,6 +45,7 @@ pub(super) fn read<B: BodySource>(
     state.agent_color = text(said(EntryKind::AgentColor)?);
     state.agent_setting = text(said(EntryKind::AgentSetting)?);
     state.relocated_cwd = text(said(EntryKind::Relocated)?);
+    // Prompts of the path name the mode as well; the one that is later in the file counts.
     let mode = said(EntryKind::PermissionMode)?;
     if let Some((_, mode)) = mode.filter(|(line, _)| Some(*line) > permission_mode_at) {
         state.permission_mode = Some(mode);
@@ -63,6 +65,8 @@ pub(crate) fn title<B: BodySource>(
     index: &Index,
     bodies: &mut B,
 ) -> Result<Option<(String, TitleSource)>, B::Error> {
+    // A title may be anywhere before the end that was read. Lists read the start of the file, too, and a session must not
+    // have two titles.
     if index.starts_at() > 0
         && let Some(source) = bodies.file()
     {
@@ -73,7 +77,7 @@ pub(crate) fn title<B: BodySource>(
         return Ok(row.title.zip(row.title_source));
     }
     let mut lines = TitleLines::default();
-    let near = (index.starts_at() + index.byte_count()).saturating_sub(NEAR);
+    let near = (index.starts_at() + index.byte_count()).saturating_sub(TITLE_SCAN_LEN);
     for line in index.entries().rev() {
         let title = match line.kind().row().title {
             Some(TitleSource::Custom) => &mut lines.custom,
@@ -142,6 +146,7 @@ fn last_text<B: BodySource>(
     let lines = (0..=last.get()).rev();
     let lines = lines.map(|number| index.entry(EntryNo::new(number)));
     for line in lines.filter(|line| line.kind() == kind) {
+        // A line whose text is lost or empty does not hide an earlier one: lists go on to look for a text as well.
         if let Some(text) = own_text(&line, bodies)? {
             return Ok(Some((line.number(), text)));
         }
@@ -251,6 +256,7 @@ impl<'i> Sweep<'i> {
 
     fn add<B: BodySource>(&mut self, line: &EntryRef<'_>, bodies: &mut B) -> Result<(), B::Error> {
         let body = match line.kind() {
+            // Clients write these lines again at the end of each turn (META-1): only the last body is worth reading.
             kind if kind.is_state() => {
                 self.last.insert(kind, line.number());
                 return Ok(());
@@ -261,6 +267,7 @@ impl<'i> Sweep<'i> {
             | EntryKind::FileHistoryDelta => Object::parse(bodies.body(line)?),
             EntryKind::System if self.is_about_the_path(line) => Object::parse(bodies.body(line)?),
             EntryKind::System if self.ends_a_turn(line) => Object::parse(bodies.body(line)?),
+            // `dequeue` does not name its prompt: the next message that may come from the queue shows it.
             _ if self.queue.has_taken && is_sent(line) => Object::parse(bodies.body(line)?),
             _ => return Ok(()),
         };
@@ -308,6 +315,7 @@ impl<'i> Sweep<'i> {
     /// the leaf: its line is a child of the last answer, with hooks possibly between them.
     fn ends_a_turn(&self, line: &EntryRef<'_>) -> bool {
         const MAX_HOOKS: usize = 64;
+        // An entry may be in the file several times (FILE-7); its duration counts once.
         let same = line
             .uuid()
             .and_then(|id| self.index.with_uuid(id).next())
@@ -320,6 +328,7 @@ impl<'i> Sweep<'i> {
             Some(self.index.entry(parent))
         };
         let first = self.index.entry(line.number());
+        // Damaged links can form a cycle, so the walk has a limit.
         let mut lines = std::iter::successors(Some(first), above).take(MAX_HOOKS);
         lines
             .find(|line| line.kind().is_message() || self.is_on_path(line))
@@ -336,6 +345,7 @@ impl<'i> Sweep<'i> {
     /// A snapshot belongs to a later prompt, and later snapshots of the same prompt replace it; a
     /// delta adds a file.
     fn add_files(&mut self, kind: EntryKind, body: Object<'_>) {
+        // The id is that of a prompt, not of the line. Prompts that a rewind has left are not restored.
         let prompt = |id: Option<Str<'_>>| {
             let id = self.index.id(&id?)?;
             self.on_path.contains(&id).then_some(id)
@@ -347,6 +357,7 @@ impl<'i> Sweep<'i> {
                 && let Some(file) = delta.tracking_path()
             {
                 let (_, files) = self.files.of_prompt.entry(id).or_default();
+                // The set may be that of earlier prompts, too, which must not get this file.
                 Arc::make_mut(files).insert(file.as_ref().into());
             }
             return;
@@ -398,7 +409,7 @@ type PathSet = BTreeSet<Arc<str>>;
 struct Files {
     of_prompt: HashMap<Id, (Option<String>, Arc<PathSet>)>,
     names: HashSet<Arc<str>>,
-    /// Those of the last snapshot, in its order and sorted.
+    /// The files of the last snapshot, in its order and sorted.
     last: (Vec<Arc<str>>, Arc<PathSet>),
 }
 
@@ -433,6 +444,7 @@ struct Queue {
     has_taken: bool,
     keys: RandomState,
     waiting: BTreeMap<EntryNo, u64>,
+    // Hashes, as prompts can be long: only those that still wait at the end are read again.
     by_text: BTreeSet<(u64, EntryNo)>,
 }
 
@@ -453,6 +465,7 @@ impl Queue {
             }
             Some("dequeue" | "remove") => {
                 self.has_taken = true;
+                // With one prompt in the queue there is no doubt which one leaves it; no message needs to follow.
                 if content.is_some() || self.waiting.len() < 2 {
                     self.take_pending(content.as_deref());
                 }
@@ -486,6 +499,7 @@ impl Queue {
         index: &Index,
         bodies: &mut B,
     ) -> Result<Option<Vec<QueuedPrompt>>, B::Error> {
+        // The file ends right after a `dequeue`: the queue is in order, so the oldest prompt left it.
         self.take_pending(None);
         let mut prompts = Vec::with_capacity(self.waiting.len());
         for line in self.waiting.into_keys() {

@@ -31,7 +31,7 @@ impl Todo {
 }
 
 /// Status of a task that was removed from the list.
-const DELETED: &str = "deleted";
+const DELETED_STATUS: &str = "deleted";
 
 /// The list after the lines so far.
 ///
@@ -87,7 +87,7 @@ impl Todos {
     /// Returns the list at the end.
     pub(super) fn finish(self) -> Option<Vec<Todo>> {
         let mut list = self.list?;
-        list.retain(|todo| todo.status.as_deref() != Some(DELETED));
+        list.retain(|todo| todo.status.as_deref() != Some(DELETED_STATUS));
         Some(list)
     }
 

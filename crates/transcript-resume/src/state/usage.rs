@@ -82,20 +82,20 @@ pub struct Usage {
 #[derive(Clone, Debug, Default)]
 pub struct UsageTotals {
     /// In order of first appearance, so that sums of prices do not depend on hashing.
-    answers: Vec<Answer>,
+    answers: Vec<AnswerCounts>,
     /// The answers whose id is unique.
     places: HashMap<Box<str>, usize>,
-    others: Others,
+    others: AmbiguousAnswers,
     last_model: Option<Arc<str>>,
 }
 
-/// What tells answers apart whose id may be that of others.
+/// The index of answers whose id may be that of others; it distinguishes them by links and content.
 #[derive(Clone, Debug, Default)]
-struct Others {
+struct AmbiguousAnswers {
     /// The lines of the last file from the first such answer on.
     lines: AnswerLines,
     copies: AnswerCopies,
-    /// The places of these.
+    /// Their positions in `answers`.
     places: Vec<usize>,
     /// The number of files before the last one.
     file: u32,
@@ -105,7 +105,7 @@ struct Others {
     has_turn: bool,
 }
 
-impl Others {
+impl AmbiguousAnswers {
     fn next_file(&mut self) {
         self.lines.clear();
         self.file += 1;
@@ -113,9 +113,9 @@ impl Others {
     }
 }
 
-/// What the first line of an answer says whose id may be that of others. Texts are hashes, 0 for none.
+/// The fields of the first line of an answer whose id may be that of others. Texts are hashes, 0 for none.
 #[derive(Clone, Copy, Debug)]
-struct Origin {
+struct FirstLine {
     file: u32,
     /// The same for all answers without an id.
     id: u64,
@@ -129,7 +129,7 @@ struct Origin {
     time: Option<i64>,
 }
 
-impl Origin {
+impl FirstLine {
     /// Returns whether a line that belongs to the same answer by its links has the same id and no other request.
     fn is_with(&self, line: &Self) -> bool {
         let requests = [self.request, line.request];
@@ -140,6 +140,7 @@ impl Origin {
         let with_id = |text: u64| (text != 0).then(|| hash(&(self.id, text)));
         let last_line = (self.line != self.first_line).then_some(self.line);
         let content = with_id(self.content);
+        // The surest first. The content alone is no mark: two conversations can have the same words.
         let found = [
             with_id(self.first_line).map(AnswerMark::Line),
             last_line.and_then(with_id).map(AnswerMark::Line),
@@ -156,12 +157,12 @@ impl Origin {
 
 /// The highest counts among the lines of one answer.
 #[derive(Clone, Debug, Default)]
-struct Answer {
+struct AnswerCounts {
     model: Option<Arc<str>>,
     counts: Counts,
     cost_usd: Option<f64>,
     /// If its id may be that of others.
-    origin: Option<Box<Origin>>,
+    origin: Option<Box<FirstLine>>,
 }
 
 /// The counts of [`Usage`] in order.
@@ -178,7 +179,7 @@ impl UsageTotals {
     /// were paid for. Copies inside `progress` lines do not count.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     pub fn add_file<B: BodySource>(
         &mut self,
         index: &Index,
@@ -190,13 +191,14 @@ impl UsageTotals {
     /// Adds the answers among these entries.
     ///
     /// # Errors
-    /// Those of `bodies`.
+    /// The errors of `bodies`.
     pub fn add_entries<'i, B: BodySource>(
         &mut self,
         entries: impl Iterator<Item = EntryRef<'i>>,
         bodies: &mut B,
     ) -> Result<(), B::Error> {
         for entry in entries {
+            // The first entry of another file: links lead to lines of one file only.
             if entry.number().get() == 0 {
                 self.others.next_file();
             }
@@ -204,6 +206,7 @@ impl UsageTotals {
                 if let Ok(body) = Object::parse(bodies.body(&entry)?) {
                     self.add(&body);
                 }
+            // Most files have only ids of the API: then no body but those of answers is read.
             } else if !self.others.needs_all {
                 self.others.has_turn |= is_turn(entry);
             } else if let Ok(body) = Body::parse(bodies.body(&entry)?) {
@@ -229,7 +232,7 @@ impl UsageTotals {
         }
     }
 
-    /// Adds what was added to `later`, as if it were added here.
+    /// Adds the lines that were added to `later`, as if they were added here.
     pub fn append(&mut self, later: Self) {
         let mut ids: Vec<Option<Box<str>>> = vec![None; later.answers.len()];
         for (id, place) in later.places {
@@ -237,6 +240,7 @@ impl UsageTotals {
         }
         let file = self.others.file;
         let mut places = Vec::with_capacity(ids.len());
+        // A turn between the two parts: a first line without a parent there belongs to no answer of this part.
         if later.others.has_turn && later.others.file == 0 {
             self.others.lines.end_lanes();
         }
@@ -265,6 +269,7 @@ impl UsageTotals {
             if answer.model.is_none() {
                 answer.model = more.model;
             }
+            // The first lines of an answer have the counts that were known when it started: the largest is the final one.
             for (most, count) in answer.counts.iter_mut().zip(more.counts) {
                 *most = (*most).max(count);
             }
@@ -272,6 +277,7 @@ impl UsageTotals {
                 answer.cost_usd = Some(answer.cost_usd.unwrap_or(0.0).max(cost));
             }
         }
+        // Last, as the positions of all answers of the later part are needed for its links.
         let (others, later) = (&mut self.others, later.others);
         if later.file > 0 {
             others.next_file();
@@ -290,7 +296,7 @@ impl UsageTotals {
         }
     }
 
-    /// The same for a line whose message was already read.
+    /// Like [`Self::add`], for a line whose message was already read.
     pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Object<'_>) {
         let model = text(message.str("model"));
         let usage = message.read("usage");
@@ -299,6 +305,7 @@ impl UsageTotals {
             .and_then(Raw::f64)
             .filter(|cost| *cost >= 0.0);
         let is_of_model = model.as_deref() != Some(NO_MODEL);
+        // Not an answer that was paid for; but the line is still a link between others.
         if !is_of_model || (usage.is_none() && cost_usd.is_none()) {
             if self.others.needs_all {
                 if is_of_model {
@@ -327,6 +334,7 @@ impl UsageTotals {
     fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
         let id = text(message.str("id"));
         let of_api = id.as_deref().filter(|id| is_message_id_of_api(id));
+        // An id of the API is that of one answer, whatever the links are; forks and subagents copy it.
         let (place, links) = match of_api {
             Some(id) if !self.others.needs_all => return self.place_of(id),
             Some(id) => (self.place_of(id), links(line)),
@@ -345,6 +353,7 @@ impl UsageTotals {
     fn place_of_line(&mut self, line: &Object<'_>, message: &Object<'_>, links: Links) -> usize {
         let named = FormNames::of(line);
         let id = text(message.str("id"));
+        // A line without an id, a uuid and a parent cannot be recognized again: it is an answer of its own.
         let is_linked = id.is_some() || links.parent != 0 || named.is_stream();
         if !is_linked && links.line == 0 {
             return self.new_place();
@@ -371,7 +380,7 @@ impl UsageTotals {
         }
         let copied = line.object("forkedFrom");
         let copied = copied.map_or(0, |from| hash_of(from.str("messageUuid")));
-        let origin = Origin {
+        let origin = FirstLine {
             file: self.others.file,
             id: hash_of(id),
             request: hash_of(line.str(named.request)),
@@ -383,13 +392,14 @@ impl UsageTotals {
                 .map_or(0, |content| hash(content.text())),
             time: time::millis(line.str("timestamp").unwrap_or_default().as_bytes()),
         };
+        // From here on the links of all lines of this file count, as prompts and results separate answers.
         self.others.needs_all = true;
         self.place_of_other(origin, own.into_iter().chain(above))
     }
 
     /// Returns the place of the first of these answers above a line that it can belong to, else that of its copy in
     /// another file, else a new one.
-    fn place_of_other(&mut self, origin: Origin, above: impl Iterator<Item = Above>) -> usize {
+    fn place_of_other(&mut self, origin: FirstLine, above: impl Iterator<Item = Above>) -> usize {
         for above in above {
             let Above::Answer(number) = above else {
                 continue;
@@ -398,6 +408,7 @@ impl UsageTotals {
             if let Some(first) = &mut self.answers[place].origin
                 && first.is_with(&origin)
             {
+                // Later lines must be compared with the `requestId` that any line of the answer has.
                 if first.request == 0 {
                     first.request = origin.request;
                 }
@@ -424,7 +435,7 @@ impl UsageTotals {
     }
 
     fn new_place(&mut self) -> usize {
-        self.answers.push(Answer::default());
+        self.answers.push(AnswerCounts::default());
         self.answers.len() - 1
     }
 

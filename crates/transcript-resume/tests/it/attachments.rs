@@ -1,4 +1,4 @@
-//! What is sent for attachments without stored texts (NOTE-9 to NOTE-11), and which stored texts
+//! The messages for attachments without stored texts (NOTE-9 to NOTE-11), and the stored texts that
 //! count (NOTE-1).
 
 #![expect(

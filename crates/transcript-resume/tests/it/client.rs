@@ -1,4 +1,4 @@
-//! What the client does with files that are not a simple chain of turns, one rule each.
+//! The rules of the client for files that are not a simple chain of turns, one test each.
 //!
 //! A session is written one entry a line: what it is, its uuid, its parent (`-` for none), and its
 //! content. `call`, `text` and `blocks` are lines of an answer and name its message id first (`-`
@@ -341,7 +341,7 @@ fn session_without_messages_continues_from_nothing() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What is put back
+// Siblings that are put back
 // ---------------------------------------------------------------------------------------------
 
 #[test]
@@ -776,7 +776,7 @@ fn a_reference_to_a_tool_is_followed_by_a_text() {
         reported.contains("A = [[Tool references removed - tools no longer avail"),
         "{reported}"
     );
-    // What a session was started with is not in its file.
+    // The options that a session was started with are not in its file.
     let reported = sent(&gone, Policy::Recover, MODEL);
     assert!(
         reported.contains("A = [tool Gone] | Tool loaded."),

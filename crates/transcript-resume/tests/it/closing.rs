@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use transcript_reader::{EndOptions, EntryNo, FileEnd, Index, Source};
-use transcript_resume::{Policy, Unclosed, close};
+use transcript_resume::{Policy, TailDependency, self_contained_index};
 use transcript_testkit::rng::Rng;
 
-use crate::tail_first::{Count, Said, check, request, said};
+use crate::tail_first::{Count, PlainRequest, check, request, said};
 
 const SUMMARY: &str = r#","isCompactSummary":true,"message":{"content":"In short"}"#;
 const ASK: &str = r#","message":{"role":"user","content":"And?"}"#;
@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// Returns what the tree of an index says about the entries of `end` under both policies.
-    fn says(&self, index: &Index, end: &Index) -> [Said; 2] {
+    fn says(&self, index: &Index, end: &Index) -> [PlainRequest; 2] {
         let read: HashSet<u64> = end.entries().map(|entry| entry.offset()).collect();
         [Policy::Recover, Policy::Vendor].map(|policy| {
             let answer = request(&self.source(), index, policy);
@@ -130,7 +130,7 @@ impl Session {
     /// Checks that the end is enough.
     #[track_caller]
     fn closes(&self) {
-        let end = close(self.end().unwrap()).unwrap();
+        let end = self_contained_index(self.end().unwrap()).unwrap();
         let index = Index::load(&self.source()).unwrap();
         assert_eq!(self.says(&end, &end), self.says(&index, &end));
     }
@@ -138,7 +138,7 @@ impl Session {
     /// Checks that the entries from the boundary on and those of `kept` say something else than the
     /// whole file, and that they are refused for this reason.
     #[track_caller]
-    fn is_refused(&self, reason: Unclosed, kept: &[&str]) {
+    fn is_refused(&self, reason: TailDependency, kept: &[&str]) {
         let end = self.end().unwrap();
         let index = end.index();
         let kept = kept.iter().filter_map(|kept| index.id(kept));
@@ -146,7 +146,7 @@ impl Session {
         let alone = end.into_index(&kept);
         let index = Index::load(&self.source()).unwrap();
         assert_ne!(self.says(&alone, &alone), self.says(&index, &alone));
-        match close(self.end().unwrap()) {
+        match self_contained_index(self.end().unwrap()) {
             Err(refused) => assert_eq!(refused, reason),
             Ok(end) => {
                 assert_eq!(self.says(&end, &end), self.says(&index, &end));
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-/// What precedes the boundary.
+/// Returns the lines before the boundary.
 fn before() -> Vec<String> {
     [turn(1, ""), turn(2, "a1")].concat()
 }
@@ -223,7 +223,7 @@ fn a_damaged_boundary_is_refused() {
             line
         }
     });
-    Session::new(0, lines).is_refused(Unclosed::Boundary, &[]);
+    Session::new(0, lines).is_refused(TailDependency::Boundary, &[]);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_boundary_with_a_parent_is_refused() {
     let lines = before()
         .into_iter()
         .chain([line("system", "b", "a2", more)]);
-    Session::new(0, lines.chain(after())).is_refused(Unclosed::Boundary, &[]);
+    Session::new(0, lines.chain(after())).is_refused(TailDependency::Boundary, &[]);
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn a_boundary_of_a_subagent_is_refused() {
     let lines = before().into_iter().chain([line("system", "b", "", &more)]);
     let session = Session::new(0, lines.chain(after()));
     assert_eq!(
-        close(session.end().unwrap()).unwrap_err(),
-        Unclosed::Boundary
+        self_contained_index(session.end().unwrap()).unwrap_err(),
+        TailDependency::Boundary
     );
 }
 
@@ -251,14 +251,14 @@ fn a_boundary_of_a_subagent_is_refused() {
 fn a_repeated_uuid_is_refused() {
     // The second line of `u2` has the place of the first, so `a2` ends the conversation.
     let again = after().into_iter().chain([ask("u2", "a3")]);
-    compacted(2, again).is_refused(Unclosed::Repeated, &[]);
+    compacted(2, again).is_refused(TailDependency::Repeated, &[]);
 }
 
 #[test]
 fn a_tombstone_is_refused() {
     let lines = [tombstone("a2"), keeping("s", r#""u2","a2""#), summary("b")];
     let lines = before().into_iter().chain(lines).chain(turn(3, "s"));
-    Session::new(1, lines).is_refused(Unclosed::Tombstone, &["u2", "a2"]);
+    Session::new(1, lines).is_refused(TailDependency::Tombstone, &["u2", "a2"]);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_parent_below_its_child_is_refused() {
     let lines = before()
         .into_iter()
         .chain([ask("early", "a3"), boundary("")]);
-    Session::new(1, lines.chain(after())).is_refused(Unclosed::ForwardParent, &[]);
+    Session::new(1, lines.chain(after())).is_refused(TailDependency::ForwardParent, &[]);
 }
 
 #[test]
@@ -276,28 +276,28 @@ fn an_entry_without_a_uuid_is_refused() {
     let unnamed = |parent: &str| ask("", parent).replace(r#""uuid":"","#, "");
     let lines = before().into_iter().chain([unnamed("a2"), boundary("")]);
     let branches = [after(), turn(4, "a3").to_vec(), vec![unnamed("a3")]].concat();
-    Session::new(0, lines.chain(branches)).is_refused(Unclosed::NoUuid, &[]);
+    Session::new(0, lines.chain(branches)).is_refused(TailDependency::NoUuid, &[]);
 }
 
 #[test]
 fn entries_of_another_session_are_refused() {
     let of_other = |line: String| line.replace(r#""sessionId":"s""#, r#""sessionId":"t""#);
     let end = [boundary("")].into_iter().chain(after()).map(of_other);
-    Session::new(0, before().into_iter().chain(end)).is_refused(Unclosed::Session, &[]);
+    Session::new(0, before().into_iter().chain(end)).is_refused(TailDependency::Session, &[]);
 }
 
 #[test]
 fn a_conversation_of_a_subagent_is_refused() {
     let of_agent = |(kind, uuid, parent)| line(kind, uuid, parent, &format!("{SIDE}{ASK}"));
     let end = [("user", "u3", "b"), ("user", "u4", "u3")].map(of_agent);
-    compacted(0, end).is_refused(Unclosed::Sidechain, &[]);
+    compacted(0, end).is_refused(TailDependency::Sidechain, &[]);
 }
 
 #[test]
 fn kept_entries_after_an_anchor_above_the_boundary_are_refused() {
     let lines = [keeping("a1", r#""u2","a2""#), summary("b")];
     let lines = before().into_iter().chain(lines);
-    Session::new(0, lines).is_refused(Unclosed::Preserved, &["u2", "a2"]);
+    Session::new(0, lines).is_refused(TailDependency::Preserved, &["u2", "a2"]);
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_kept_entry_that_is_linked_to_an_unread_line_is_refused() {
         summary("b"),
     ];
     let lines = before().into_iter().chain(lines);
-    Session::new(0, lines).is_refused(Unclosed::Preserved, &["a3"]);
+    Session::new(0, lines).is_refused(TailDependency::Preserved, &["a3"]);
 }
 
 #[test]
@@ -328,19 +328,19 @@ fn a_kept_progress_line_is_refused() {
         summary("b"),
     ];
     let lines = before().into_iter().chain(lines);
-    Session::new(3, lines).is_refused(Unclosed::Preserved, &["p", "a3"]);
+    Session::new(3, lines).is_refused(TailDependency::Preserved, &["p", "a3"]);
 }
 
 #[test]
 fn a_parent_above_the_boundary_is_refused() {
-    compacted(0, [summary("b"), ask("u3", "a2")]).is_refused(Unclosed::Parent, &[]);
+    compacted(0, [summary("b"), ask("u3", "a2")]).is_refused(TailDependency::Parent, &[]);
 }
 
 #[test]
 fn a_root_below_the_boundary_is_refused() {
     // The first prompt is written again after a pin. It is not new, so the pin gives way.
     let after = after().into_iter().chain([pin("u3"), ask("u1", "")]);
-    compacted(0, after).is_refused(Unclosed::Root, &[]);
+    compacted(0, after).is_refused(TailDependency::Root, &[]);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_result_of_a_call_above_the_boundary_is_refused() {
         .into_iter()
         .chain(lines)
         .chain([result("r3", "s", "c3")]);
-    Session::new(0, lines).is_refused(Unclosed::Call, &[]);
+    Session::new(0, lines).is_refused(TailDependency::Call, &[]);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_message_on_both_sides_is_refused() {
         summary("b"),
         say("a4", "s", "m3", block),
     ];
-    Session::new(1, before().into_iter().chain(lines)).is_refused(Unclosed::Shared, &[]);
+    Session::new(1, before().into_iter().chain(lines)).is_refused(TailDependency::Shared, &[]);
 }
 
 #[test]
@@ -376,13 +376,13 @@ fn a_line_above_the_boundary_that_is_newer_is_refused() {
     let lines = [at(&ask("early", "gone"), 13)].into_iter().chain(before());
     let end = [boundary("")].into_iter().chain(after()).zip(10..);
     let end = end.map(|(line, second)| at(&line, second));
-    Session::new(5, lines.chain(end)).is_refused(Unclosed::Time, &[]);
+    Session::new(5, lines.chain(end)).is_refused(TailDependency::Time, &[]);
 }
 
 #[test]
 fn a_pin_above_the_boundary_is_refused() {
     let end = after().into_iter().chain([pin("a1")]);
-    compacted(0, end).is_refused(Unclosed::Pin, &[]);
+    compacted(0, end).is_refused(TailDependency::Pin, &[]);
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn a_last_tip_without_a_message_is_refused() {
         r#","attachment":{"type":"hook_success"}"#,
     );
     let end = after().into_iter().chain([attachment]);
-    compacted(0, end).is_refused(Unclosed::Leaf, &[]);
+    compacted(0, end).is_refused(TailDependency::Leaf, &[]);
 }
 
 #[test]
@@ -408,11 +408,14 @@ fn an_end_that_the_client_reads_otherwise_is_refused() {
     let end = session.end().unwrap().into_index(&HashSet::new());
     let index = Index::load(&session.source()).unwrap();
     assert_eq!(session.says(&end, &end), session.says(&index, &end));
-    assert_eq!(close(session.end().unwrap()).unwrap_err(), Unclosed::Client);
+    assert_eq!(
+        self_contained_index(session.end().unwrap()).unwrap_err(),
+        TailDependency::Client
+    );
 }
 
 /// Writes short sessions around a compaction, in which any line may be odd.
-struct Odd {
+struct CompactedSessions {
     rng: Rng,
     lines: Vec<String>,
     uuids: Vec<String>,
@@ -421,7 +424,7 @@ struct Odd {
     has_times: bool,
 }
 
-impl Odd {
+impl CompactedSessions {
     fn session(seed: u64) -> Session {
         let mut rng = Rng::new(seed);
         let (before, after) = (rng.range(2, 7), rng.range(0, 7));
@@ -590,7 +593,7 @@ fn short_odd_sessions_say_the_same_as_the_whole_file() {
     let seeds = 20_000;
     let mut count = Count::default();
     for seed in 0..seeds as u64 {
-        let session = Odd::session(seed);
+        let session = CompactedSessions::session(seed);
         let name = format!("{seed}: {}", &session.text[(16 << 10)..]);
         check(
             &name,

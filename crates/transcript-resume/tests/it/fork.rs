@@ -823,13 +823,13 @@ fn an_entry_whose_body_is_lost_is_omitted_and_the_chain_closed_over_it() {
 
 /// The calls and the texts of the model in a request.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct RequestContent {
     calls: BTreeSet<String>,
     results: BTreeSet<String>,
     texts: Vec<String>,
 }
 
-fn said(request: &request::Request) -> Said {
+fn said(request: &request::Request) -> RequestContent {
     let ids = |kind: transcript_messages::BlockKind| {
         let blocks = request.messages.iter().flat_map(|message| message.blocks());
         let blocks = blocks.filter(|block| block.kind() == kind);
@@ -842,7 +842,7 @@ fn said(request: &request::Request) -> Said {
         .filter(|message| message.role() == transcript_messages::Role::Assistant);
     let texts = answers.flat_map(|message| message.blocks());
     let texts = texts.filter(|block| block.origin().is_some());
-    Said {
+    RequestContent {
         calls: ids(transcript_messages::BlockKind::ToolUse),
         results: ids(transcript_messages::BlockKind::ToolResult),
         texts: texts

@@ -11,7 +11,7 @@ use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::items::{
     Cut, Displays, GroupKind, GroupRole, HeldBodies, HeldTexts, Item, ItemKind, ItemList,
-    ItemMarks, ItemReader, LoadedItem, Nesting, Origin, Speaker, sidechains,
+    ItemMarks, ItemReader, LoadedItem, Nesting, Speaker, SubagentOrigin, sidechains,
 };
 use transcript_resume::request::BodySource;
 use transcript_resume::{ConversationPath, Decision, Policy, Tree};
@@ -422,7 +422,7 @@ fn progress_names_the_subagent_until_a_result_does() {
 }
 
 #[test]
-fn what_a_client_hides_is_there_and_marked() {
+fn items_that_a_client_hides_are_present_and_marked() {
     let message = json!({"role": "user", "content": "text"});
     let with = |name: &str, value: Value| json!({name: value, "message": message.clone()});
     let error = json!({"isApiErrorMessage": true,
@@ -518,7 +518,7 @@ fn a_line_says_who_wrote_it() {
         let found = (item.marks().contains(ItemMarks::TYPED), item.speaker());
         assert_eq!(found, (is_typed, speaker), "{name}");
     }
-    // What started a subagent is its prompt, from any sender.
+    // The first message of a subagent is its prompt, from any sender.
     let (_, display) = Session::default().entry("user", "task", &task).display();
     assert_eq!(display.items()[0].speaker(), Speaker::Person);
 }
@@ -1430,8 +1430,8 @@ fn agent(prompt: &str, calls: &[Value]) -> (File, ItemList) {
     session.display()
 }
 
-fn origin(agent: &str, call: Option<&str>, parent: Option<&str>) -> Origin {
-    Origin {
+fn origin(agent: &str, call: Option<&str>, parent: Option<&str>) -> SubagentOrigin {
+    SubagentOrigin {
         agent: Some(agent.to_owned()),
         tool_use_id: call.map(str::to_owned),
         parent_agent: parent.map(str::to_owned),
@@ -1439,7 +1439,7 @@ fn origin(agent: &str, call: Option<&str>, parent: Option<&str>) -> Origin {
 }
 
 /// Walks all lists: the depth of each item and its content.
-fn walked(files: &[(File, ItemList)], origins: &[Origin]) -> Vec<String> {
+fn walked(files: &[(File, ItemList)], origins: &[SubagentOrigin]) -> Vec<String> {
     let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
     let nesting = Nesting::new(&displays, origins);
     let reported: Vec<_> = files
@@ -1507,7 +1507,7 @@ fn the_parent_that_metadata_name_decides_between_equal_calls() {
 }
 
 #[test]
-fn without_metadata_results_and_prompts_say_which_call_it_was() {
+fn subagents_without_metadata_are_placed_by_results_and_prompts() {
     let done = json!({"toolUseResult": {"agentId": "a7"},
         "message": {"role": "user", "content": [result("t1")]}});
     let main = Session::default()
@@ -1525,10 +1525,10 @@ fn without_metadata_results_and_prompts_say_which_call_it_was() {
         agent("same", &[]),
     ];
     let origins = [
-        Origin::default(),
+        SubagentOrigin::default(),
         origin("a7", None, None),
-        Origin::default(),
-        Origin::default(),
+        SubagentOrigin::default(),
+        SubagentOrigin::default(),
     ];
     let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
     let nesting = Nesting::new(&displays, &origins);
@@ -1552,7 +1552,7 @@ fn a_call_that_metadata_name_is_not_taken_by_its_prompt() {
     let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
     let nesting = Nesting::new(
         &displays,
-        &[Origin::default(), origin("a", Some("t1"), None)],
+        &[SubagentOrigin::default(), origin("a", Some("t1"), None)],
     );
     assert_eq!(nesting.parent(2), Some((0, Some(0))));
     assert_eq!(nesting.parent(1), Some((0, Some(1))));
@@ -1666,7 +1666,7 @@ fn any_metadata_give_each_display_one_place_and_each_item_once() {
         let files = (0..=count + branches).map(|_| file(&mut rng));
         let files: Vec<_> = files.collect();
         let maybe = |rng: &mut Rng, of: &[&str]| rng.one_in(2).then(|| one(rng, of).to_owned());
-        let origins = (0..count).map(|_| Origin {
+        let origins = (0..count).map(|_| SubagentOrigin {
             agent: maybe(&mut rng, &names),
             tool_use_id: maybe(&mut rng, &calls),
             parent_agent: maybe(&mut rng, &names),

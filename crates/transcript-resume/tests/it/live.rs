@@ -10,7 +10,7 @@ use transcript_resume::{LiveConversation, PathEntry, Policy, Tree};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate, shared};
 
-/// What was compared.
+/// The numbers of comparisons.
 #[derive(Debug, Default)]
 struct Count {
     prefixes: usize,

@@ -11,7 +11,7 @@ use transcript_testkit::shared;
 
 use crate::live::{KINDS, Scribe, check_files, for_each_line, transcripts};
 
-/// What was compared.
+/// The numbers of comparisons.
 #[derive(Debug, Default)]
 struct Count {
     requests: usize,
@@ -136,7 +136,7 @@ fn the_messages_of_earlier_turns_are_made_once() {
         assert_eq!(found.messages.len(), 4 * (turn + 1));
         let pairs = found.messages.iter().zip(&before);
         let shared = pairs.filter(|(new, old)| std::ptr::eq(new.blocks(), old.blocks()));
-        // What is written at the end may still be joined by lines that come late.
+        // Lines that come late may still join the entries at the end.
         let least = (4 * turn).saturating_sub(8);
         assert!(shared.count() >= least, "turn {turn}");
         before = found.messages;

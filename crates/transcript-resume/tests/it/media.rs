@@ -380,7 +380,7 @@ fn the_api_accepts_requests_of_sessions_with_any_media() {
         let session = Loaded::new(&session(&media, seed));
         let request = messages(&session, Policy::Recover).expect("it is resumable");
         assert_eq!(refusals(&request), Vec::<String>::new(), "seed {seed}");
-        // What the client sends is what was sent before there were limits.
+        // The request of the client is the one that was sent before there were limits.
         let before = messages(&session, Policy::Vendor).expect("it is resumable");
         refused_before += u64::from(!refusals(&before).is_empty());
     }

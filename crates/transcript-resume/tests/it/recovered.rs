@@ -1,4 +1,4 @@
-//! What `recover` brings back where a key, a line of an answer or a line of a compaction is lost.
+//! The entries that `recover` finds where a key, a line of an answer or a line of a compaction is lost.
 
 use serde_json::{Value, json};
 use transcript_format::finding::Code;
@@ -268,7 +268,7 @@ fn list() -> Value {
 }
 
 #[test]
-fn what_names_a_lost_entry_that_a_boundary_keeps_follows_the_compaction() {
+fn child_of_a_lost_preserved_entry_follows_the_compaction() {
     for metadata in [segment(), list()] {
         let sound = compacted(metadata.clone());
         assert_eq!(shown(&sound, Policy::Recover).0, "b s u3 a3 u4 a4");
@@ -476,7 +476,7 @@ fn a_branch_that_no_person_started_follows_what_it_would_cut_off() {
         );
         assert_eq!(shown(&lines, Policy::Vendor).0, "u1 a1 n1 a9", "{start:?}");
     }
-    // What would be cut off is below it already, as the lines are in the wrong order.
+    // The entries that would be truncated are below it already, as the lines are in the wrong order.
     let prompt = below("n1", "a1", "user", "Continue from where you left off.");
     let answer = below(
         "a9",
@@ -569,7 +569,7 @@ fn a_branch_from_before_a_compaction_follows_what_it_would_cut_off() {
 }
 
 #[test]
-fn what_comes_late_for_a_branch_that_a_person_left_is_not_the_conversation() {
+fn late_entries_of_an_abandoned_branch_are_not_the_conversation() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
     let result = |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "out"}]);
     let calls = below("a2", "u2", "assistant", json!([call("c1"), call("c2")]));
@@ -690,7 +690,7 @@ fn answers_with_one_id_are_distinguished_by_the_lines_between_them() {
 }
 
 #[test]
-fn what_a_second_compaction_keeps_is_led_to_its_first_entry() {
+fn entries_that_a_second_compaction_keeps_lead_to_the_first_of_them() {
     let boundary = |uuid: &str, parent: &str, head: &str, tail: &str, anchor: &str| {
         let mut line = session(&[(uuid, None)]).remove(0);
         line["type"] = json!("system");

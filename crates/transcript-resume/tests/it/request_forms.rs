@@ -1,4 +1,4 @@
-//! What the oracle folder does not show: the role form, limits, raw blocks, and how a request came
+//! Requests that the oracle folder does not show: the role form, limits, raw blocks, and how a request came
 //! about.
 
 use std::collections::HashMap;

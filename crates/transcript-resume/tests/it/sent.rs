@@ -1,4 +1,4 @@
-//! What a request holds of a file, to compare policies. `examples/campaign.rs` uses it too.
+//! The entries of a file that a request contains, to compare policies. `examples/campaign.rs` uses it too.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{Policy, Tree};
 
-/// What a policy sends of a file: entries by the offset of their line.
+/// The entries of a file that a policy sends, by the offset of their line.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     /// Messages that at least one block of the request comes from, and those that the request
@@ -17,7 +17,7 @@ pub(crate) struct Sent {
     pub(crate) blocks: usize,
 }
 
-/// What `recover` and `vendor` send. Entries that `recover` omits on purpose count for neither:
+/// Returns the entries that `recover` and `vendor` send. Entries that `recover` omits on purpose count for neither:
 /// those of another session, and those before the compaction that the path starts at.
 pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
     let recover = Tree::new(index, Policy::Recover);

@@ -1,4 +1,4 @@
-//! What a session was set to, and what it used.
+//! The settings and the usage of a session.
 
 use std::io::Write;
 
@@ -103,7 +103,7 @@ fn metadata_line(kind: &str, fields: &str) -> String {
     format!(r#"{{"type":"{kind}","sessionId":"s"{fields}}}"#)
 }
 
-/// What `resume --json` prints for lines that follow a prompt and its answer.
+/// Returns the output of `resume --json` for lines that follow a prompt and its answer.
 fn printed(lines: &[&str]) -> Value {
     let lines = [&[PROMPT, ANSWER], lines].concat();
     serde_json::to_value(state(&lines)).unwrap()

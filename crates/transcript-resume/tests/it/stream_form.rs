@@ -218,7 +218,7 @@ fn a_session_that_repeats_the_uuids_of_another_continues_it() {
     let (_file, _source, index) = crate::load(&bytes(&both));
     // The bodies are those of the last lines (FILE-7).
     assert_eq!(path(&index, Policy::Recover), [5, 6, 7, 8]);
-    // What the second session says after that, in either number.
+    // More messages of the second session after that, few or many.
     for more in [2, 8] {
         let next = talk(4 + more).split_off(4).into_iter().map(of_another);
         let all: Vec<Value> = both.iter().cloned().chain(next).collect();

@@ -47,7 +47,7 @@ const REMINDER: &str = "<system-reminder>";
 
 /// The contents of a request.
 #[derive(Debug, Default)]
-struct Said {
+struct RequestContent {
     /// Every text, also those in results.
     texts: Vec<String>,
     calls: Vec<Value>,
@@ -57,7 +57,7 @@ struct Said {
     others: Vec<Value>,
 }
 
-impl Said {
+impl RequestContent {
     fn new(messages: &[Value]) -> Self {
         let mut said = Self::default();
         for message in messages {
@@ -155,13 +155,13 @@ fn is_synthetic(text: &str) -> bool {
 
 /// The blocks of the entries for which the request reports that a strict provider refuses
 /// something.
-fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
+fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> RequestContent {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let refused = request
         .omissions
         .iter()
         .filter(|one| is_refusal(one.reason));
-    let mut said = Said::default();
+    let mut said = RequestContent::default();
     for omission in refused {
         let line = lines[session.line(omission.origin) - 1];
         let Ok(entry) = serde_json::from_slice::<Value>(line) else {
@@ -221,7 +221,7 @@ fn parts(texts: &[String]) -> HashMap<&str, usize> {
     counted(parts.filter(|part| !part.is_empty()))
 }
 
-/// What makes two blocks the same: of a call its id, name and input, of other blocks everything.
+/// Returns a key that is the same for equal blocks: of a call its id, name and input, of other blocks everything.
 fn same(block: &Value) -> String {
     if block["type"] == "tool_use" {
         format!("{} {} {}", block["id"], block["name"], block["input"])
@@ -231,7 +231,11 @@ fn same(block: &Value) -> String {
 }
 
 /// The contents of `vendor` that `recover` lacks; empty when all are present.
-fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
+fn missing(
+    vendor: &RequestContent,
+    recover: &RequestContent,
+    refused: &RequestContent,
+) -> Vec<String> {
     let mut missing = Vec::new();
     let there = parts(&recover.texts);
     for (part, needed) in parts(&vendor.texts) {
@@ -241,7 +245,7 @@ fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
             missing.push(format!("text, {found} of {needed}: {part}"));
         }
     }
-    let blocks = |said: &Said| counted(said.calls.iter().chain(&said.others).map(same));
+    let blocks = |said: &RequestContent| counted(said.calls.iter().chain(&said.others).map(same));
     let (there, refused_blocks) = (blocks(recover), blocks(refused));
     for (block, needed) in blocks(vendor) {
         let found = there.get(&block).copied().unwrap_or_default();
@@ -258,7 +262,7 @@ fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
             let mut own = own.filter(|part| !part.trim_start().starts_with(REMINDER));
             other == id && own.all(|part| inner.iter().any(|text| count_in(text, part) > 0))
         };
-        let is_there = |said: &Said| said.results.iter().any(says_all);
+        let is_there = |said: &RequestContent| said.results.iter().any(says_all);
         if !is_there(recover) && !is_there(refused) {
             missing.push(format!("result {id}: {texts:?}"));
         }
@@ -266,7 +270,7 @@ fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
     missing
 }
 
-/// What `recover` lacks of what the client sends for these bytes.
+/// Returns the blocks that the client sends for these bytes and `recover` does not.
 fn lacks(bytes: &[u8], prompt: &str) -> Vec<String> {
     let Some(vendor) = model::vendor_request(bytes, Some(prompt), None).messages else {
         return Vec::new();
@@ -285,8 +289,8 @@ fn lacks(bytes: &[u8], prompt: &str) -> Vec<String> {
         .map(|message| serde_json::from_str(&message.json()).unwrap())
         .collect();
     missing(
-        &Said::new(&vendor),
-        &Said::new(&messages),
+        &RequestContent::new(&vendor),
+        &RequestContent::new(&messages),
         &refused_blocks(&session, &request, bytes),
     )
 }
@@ -523,7 +527,7 @@ fn recover_holds_every_message_of_generated_sessions() {
 #[test]
 fn lost_content_is_detected() {
     let said = |json: &str| {
-        Said::new(
+        RequestContent::new(
             serde_json::from_str::<Value>(json)
                 .unwrap()
                 .as_array()
@@ -536,7 +540,7 @@ fn lost_content_is_detected() {
             {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"out\n\n<system-reminder>\nr\n</system-reminder>"},
              {"type":"text","text":"one"},{"type":"text","text":"(no content)"}]}]"#,
     );
-    let lacks = |json: &str| missing(&vendor, &said(json), &Said::default()).len();
+    let lacks = |json: &str| missing(&vendor, &said(json), &RequestContent::default()).len();
     let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]}"#;
     let results = |content: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! What the end of a file says is what the whole file says.
+//! The end of a file gives the same request as the whole file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use transcript_messages::OmissionReason;
 use transcript_reader::{Bodies, EndOptions, EntryNo, FileEnd, Id, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
-use transcript_resume::{Decision, Policy, Tree, Unclosed, Usage, close};
+use transcript_resume::{Decision, Policy, TailDependency, Tree, Usage, self_contained_index};
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::{damage, generate, oracle, shared};
 
@@ -22,9 +22,9 @@ pub(crate) struct Count {
     whole: BTreeMap<&'static str, usize>,
 }
 
-/// What a request says, with offsets in place of the numbers of entries.
+/// A request with offsets in place of the numbers of entries.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct PlainRequest {
     refusal: Option<&'static str>,
     leaf: Option<u64>,
     entries: Vec<(u64, String)>,
@@ -40,7 +40,7 @@ pub(crate) fn said(
     index: &Index,
     (request, usage): &(Request, Vec<Usage>),
     counts: impl Fn(u64) -> bool,
-) -> Said {
+) -> PlainRequest {
     let offset = |entry: EntryNo| index.entry(entry).offset();
     let decisions = request.path.decisions.iter();
     let decisions = decisions.filter(|decision| counts(offset(decision.entry())));
@@ -75,7 +75,7 @@ pub(crate) fn said(
     });
     let omitted = request.omissions.iter();
     let omitted = omitted.map(|one| format!("{} {}", one.reason.name(), place(one.origin)));
-    Said {
+    PlainRequest {
         refusal: request.path.refusal.map(|refusal| refusal.reason()),
         leaf: request.path.leaf.map(offset),
         entries: entries
@@ -142,8 +142,8 @@ pub(crate) fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &
     let source = Source::from_bytes(bytes, path);
     let end = FileEnd::load(&source, &EndOptions::any_file(margin)).unwrap();
     let closed = match end {
-        Some(end) => close(end),
-        None => Err(Unclosed::NoCompaction),
+        Some(end) => self_contained_index(end),
+        None => Err(TailDependency::NoCompaction),
     };
     let end = match closed {
         Ok(end) => end,

@@ -294,7 +294,7 @@ fn a_lost_parent_is_not_bridged_to_an_entry_that_was_tombstoned() {
         ask("u3", "lost"),
     ];
     check(&lines, "u1 a1 u2 u3", "bridge u3, tombstoned a2");
-    // What is known of the link above it holds for what was a child of it.
+    // A child of the removed entry gets the link above that, with its evidence.
     let lines = vec![
         ask("u1", ""),
         say("a1", "u1", "m1"),

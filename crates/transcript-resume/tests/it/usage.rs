@@ -11,7 +11,7 @@ use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::{Usage, UsageTotals};
 use transcript_testkit::shared;
 
-/// What is counted: the key in a line, and the place of it in [`fields`].
+/// The counted keys of a line, in the order of [`fields`].
 const FIELDS: [&str; 8] = [
     "/message/usage/input_tokens",
     "/message/usage/output_tokens",
@@ -185,7 +185,7 @@ fn totals_of_the_corpus_as_a_projects_folder_equal_a_slow_count() {
     );
     assert!(output(&all) < counted_naively(&files));
 
-    // What the layout leaves out, too: second files of a session.
+    // Also files that the layout omits: second files of a session.
     let every_file = transcripts(&shared.join("corpus/files"));
     assert_eq!(counted(&every_file), counted_slowly(&every_file));
 

@@ -1,4 +1,4 @@
-//! What the model did on a path: files that it knows, calls that were denied, commits, its model.
+//! The work of the model on a path: files that it knows, calls that were denied, commits, its model.
 
 use std::io::Write;
 

@@ -53,7 +53,7 @@ pub(crate) fn set_modified(path: &Path, modified: SystemTime) -> io::Result<()> 
     set_modified_of(&fs::File::open(path)?, modified)
 }
 
-/// Sets the time of the last change. That of the last access is set, too, to what it is: many file systems in user space
+/// Sets the time of the last change. The time of the last access is set to its own value, too: many file systems in user space
 /// report success for a change of one of them alone, and do nothing.
 pub(crate) fn set_modified_of(file: &fs::File, modified: SystemTime) -> io::Result<()> {
     let accessed = file.metadata()?.accessed().unwrap_or(modified);

@@ -284,7 +284,7 @@ pub(crate) fn has_writer(_file: &fs::File) -> Option<bool> {
     None
 }
 
-/// Returns whether the system reports every change in a folder to those who watch it: on local file systems of Linux, where
+/// Returns whether the system reports every change in a folder to its watchers: on local file systems of Linux, where
 /// every change is made through this system. Elsewhere it is not known.
 #[must_use]
 pub fn reports_changes(folder: &Path) -> bool {
@@ -314,7 +314,7 @@ pub(crate) fn is_remote(_file: &fs::File) -> bool {
 /// NFS, SMB, CIFS, SMB2, FUSE, 9p, Ceph, AFS, Coda, NCP, Lustre.
 #[cfg(target_os = "linux")]
 fn is_remote_kind(kind: i64) -> bool {
-    const REMOTE: [i64; 11] = [
+    const REMOTE_FILE_SYSTEMS: [i64; 11] = [
         0x6969,
         0x517B,
         0xFF53_4D42,
@@ -327,7 +327,7 @@ fn is_remote_kind(kind: i64) -> bool {
         0x564C,
         0x0BD0_0BD0,
     ];
-    REMOTE.contains(&(kind & 0xFFFF_FFFF))
+    REMOTE_FILE_SYSTEMS.contains(&(kind & 0xFFFF_FFFF))
 }
 
 #[cfg(test)]

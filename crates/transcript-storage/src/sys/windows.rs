@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::file::Status;
 
-/// Returns whether the system reports every change in a folder to those who watch it. It is not known.
+/// Returns whether the system reports every change in a folder to its watchers. It is not known.
 #[must_use]
 pub fn reports_changes(_folder: &Path) -> bool {
     false

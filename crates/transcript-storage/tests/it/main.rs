@@ -175,7 +175,7 @@ fn a_second_name_leads_to_the_same_file_until_one_is_removed() {
         let taken = disk.link(&a, &b).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(disk.identity(&a).unwrap(), disk.identity(&b).unwrap());
-        // What is appended to one would be shown in the other.
+        // A line that is appended to one would be shown in the other.
         let error = disk.open(&a, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         disk.remove(&a).unwrap();
@@ -219,7 +219,7 @@ fn a_folder_is_there_until_it_is_removed() {
 }
 
 #[test]
-fn what_a_disk_cannot_replace_it_refuses() {
+fn disk_refuses_replacements_that_it_cannot_make() {
     let (disk, path) = (MemoryDisk::new(), Path::new("/a"));
     disk.put(path, "old");
     disk.finish_replacement(path).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
-use transcript_format::kind::{Counts, EntryKind, Link, Place, Shown};
+use transcript_format::kind::{ChainRole, Counts, DisplayForm, EntryKind, Link};
 use transcript_format::title::TitleSource;
 use transcript_reader::{Bodies, EntryNo, Index, LoadOptions, SessionFile, SessionRow, Source};
 use transcript_resume::items::Displays;
@@ -95,14 +95,14 @@ fn the_tree_has_the_kinds_of_the_chain_but_progress() {
         let source = source(&lines);
         let index = index(&source);
         let tree = Tree::new(&index, Policy::Recover);
-        let is_in_tree = matches!(kind.row().place, Place::Message | Place::Context);
+        let is_in_tree = matches!(kind.row().place, ChainRole::Message | ChainRole::Context);
         assert_eq!(tree.node(EntryNo::new(1)).is_some(), is_in_tree, "{name}");
     }
 }
 
 #[test]
 fn a_compaction_moves_out_what_does_not_count() {
-    for (kind, name) in kinds().filter(|(kind, _)| kind.row().place == Place::Outside) {
+    for (kind, name) in kinds().filter(|(kind, _)| kind.row().place == ChainRole::Outside) {
         let other = |text: &str| line(kind, name, &json!(text));
         let lines = [
             message("user", "a", None),
@@ -247,6 +247,6 @@ fn the_conversation_shows_the_kinds_that_the_row_says() {
         let display = display.expect("bytes in memory can be read");
         let mut items = display.items().iter();
         let is_shown = items.any(|item| item.entry_no() == EntryNo::new(1));
-        assert_eq!(is_shown, kind.row().shown != Shown::Nowhere, "{name}");
+        assert_eq!(is_shown, kind.row().shown != DisplayForm::Nowhere, "{name}");
     }
 }

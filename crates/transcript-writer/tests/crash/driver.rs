@@ -44,7 +44,7 @@ const TASKS: [(&str, Task); 8] = [
     ("full-naive", Task::FullNaive),
 ];
 
-/// What the child is asked to do.
+/// The job of the child process.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) task: Task,

@@ -1,4 +1,4 @@
-//! What can be at the path: other files, links, nothing; before and while a session is open.
+//! Other files, links or nothing at the path; before and while a session is open.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{chown, symlink};

@@ -143,7 +143,7 @@ fn append(disk: &FakeDisk, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
 }
 
 #[test]
-fn what_is_filled_in_is_held_to_the_same_rules() {
+fn filled_in_fields_obey_the_same_rules() {
     let cases: [(&str, Draft); 2] = [
         ("prompt", Draft::user("a\0b")),
         (

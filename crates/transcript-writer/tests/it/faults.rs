@@ -12,7 +12,7 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Kept, OnBusy, Repair, ResumePoint, SyncPolicy, Writer,
+    Draft, EntryId, Error, ErrorKind, KeptReason, OnBusy, Repair, ResumePoint, SyncPolicy, Writer,
     WriterOptions,
 };
 
@@ -1358,7 +1358,7 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
 }
 
 #[test]
-fn where_nothing_shows_of_others_a_torn_file_is_cut_when_it_is_still() {
+fn torn_file_is_truncated_when_its_length_is_stable_and_no_other_writer_is_seen() {
     let whole = fifty_lines();
     // The writer waits for a while here, so there are few cases, run at the same time.
     std::thread::scope(|scope| {
@@ -1483,7 +1483,7 @@ fn a_tail_that_cannot_be_saved_or_cut_off_stays_and_the_session_goes_on() {
             let sealed = Repair::Sealed {
                 offset: torn as u64,
                 len: (before.len() - torn) as u64,
-                why: Kept::Failed(error),
+                why: KeptReason::Failed(error),
             };
             assert_eq!(writer.repair(), Some(sealed), "{what}");
             let newline: &[u8] = if is_full { b"" } else { b"\n" };
@@ -1525,7 +1525,7 @@ fn a_tail_longer_than_any_line_is_sealed_and_not_copied() {
     let sealed = Repair::Sealed {
         offset: whole.len() as u64,
         len: len as u64,
-        why: Kept::TooLong,
+        why: KeptReason::TooLong,
     };
     assert_eq!(writer.repair(), Some(sealed));
     let written = writer.append(user(1)).unwrap();
@@ -1637,7 +1637,7 @@ fn tails_torn_at_the_same_place_have_ten_side_files_at_most() {
                 assert_eq!(disk.bytes(saved).unwrap(), torn.as_bytes());
             }
             Some(Repair::Sealed { why, .. }) if number >= 10 => {
-                assert_eq!(why, Kept::Failed(io::ErrorKind::AlreadyExists));
+                assert_eq!(why, KeptReason::Failed(io::ErrorKind::AlreadyExists));
                 assert!(bytes(&disk).ends_with(format!("{torn}\n").as_bytes()));
             }
             other => panic!("{number}: {other:?}"),

@@ -305,7 +305,7 @@ fn a_start_that_is_not_there_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn what_follows_a_known_summary_is_not_chained_to_what_it_kept() {
+fn entries_after_a_known_summary_are_not_children_of_kept_ones() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     let (kept, next) = (user("kept"), user("next"));

@@ -1,4 +1,4 @@
-//! What policy `recover` changed.
+//! The changes that policy `recover` made to the tree.
 
 use hashbrown::{HashMap, HashSet};
 

@@ -143,12 +143,12 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 continue;
             }
             match self.find(&group) {
-                Ok(Found::Root) => {
+                Ok(FoundParent::Root) => {
                     for node in &group {
                         self.tree.parents[node.at()] = ParentSlot::ROOT;
                     }
                 }
-                Ok(Found::Parent(parent, evidence)) => {
+                Ok(FoundParent::Parent(parent, evidence)) => {
                     for node in &group {
                         match self.end_of_its_answer(*node, &group) {
                             Some(line) => self.link(*node, line, Evidence::Message),
@@ -211,26 +211,26 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Finds the parent for the entries of `group`, which miss the same one, by the first rule that
     /// applies. The strongest evidence comes first: names in files, then calls and message ids,
     /// then file order and time.
-    fn find(&mut self, group: &[NodeId]) -> Result<Found, GapReason> {
+    fn find(&mut self, group: &[NodeId]) -> Result<FoundParent, GapReason> {
         let node = group[0];
         if let Some(parent) = self.anchor_above(node) {
-            return Ok(Found::Parent(parent, Evidence::Kept));
+            return Ok(FoundParent::Parent(parent, Evidence::Kept));
         }
         if let Some(found) = self.parent_of_unusable(node) {
             return Ok(found);
         }
         let elsewhere = self.in_other_file(node);
         if let Some(Some(parent)) = elsewhere {
-            return Ok(Found::Parent(parent, Evidence::OtherFile));
+            return Ok(FoundParent::Parent(parent, Evidence::OtherFile));
         }
         if let Some(found) = self.exchanged(node) {
             return Ok(found);
         }
         if let Some(call) = self.call_of(node) {
-            return Ok(Found::Parent(call, Evidence::Call));
+            return Ok(FoundParent::Parent(call, Evidence::Call));
         }
         if let Some(line) = self.same_answer(node) {
-            return Ok(Found::Parent(line, Evidence::Message));
+            return Ok(FoundParent::Parent(line, Evidence::Message));
         }
         let before = match self.before_in_file(group) {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
@@ -238,21 +238,22 @@ impl<'t, 'i> LostParents<'t, 'i> {
         };
         let before = before?;
         match self.before_in_time(group, before) {
-            Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
-            None => Ok(Found::Parent(before, Evidence::FileOrder)),
+            Some(parent) => Ok(FoundParent::Parent(parent, Evidence::Time)),
+            None => Ok(FoundParent::Parent(before, Evidence::FileOrder)),
         }
     }
 
     /// Returns the tip of another branch when it was written shortly before the group, and `before`
     /// was not. After a rewind, file order alone points to the wrong branch.
     fn before_in_time(&mut self, group: &[NodeId], before: NodeId) -> Option<NodeId> {
-        const NEAR: usize = 64;
+        // Both walks below are made for each gap: in a file of many gaps they would take quadratic time without a limit.
+        const MAX_STEPS: usize = 64;
         let node = group[0];
         let entry = self.tree.entry(node);
         let own = entry.millis()?;
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
         let component = self.components.root(node);
-        let newest = (0..until).rev().take(NEAR).map(|at| self.by_time[at]);
+        let newest = (0..until).rev().take(MAX_STEPS).map(|at| self.by_time[at]);
         let (millis, newest) = newest
             .filter(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .find(|(_, other)| {
@@ -262,7 +263,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
             })?;
         let written = self.tree.entry(before).millis();
         let is_newer = written.is_some_and(|time| time < millis);
-        let mut above = self.tree.ancestors(before).take(NEAR);
+        let mut above = self.tree.ancestors(before).take(MAX_STEPS);
         let is_message = self.tree.entry(newest).kind().is_message();
         let is_other_end = is_newer
             && is_message
@@ -326,7 +327,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
 
     /// Returns the parent of the missing parent when the line of that exists after all but is not
     /// usable.
-    fn parent_of_unusable(&self, node: NodeId) -> Option<Found> {
+    fn parent_of_unusable(&self, node: NodeId) -> Option<FoundParent> {
         let index = self.tree.index;
         if self.cut.contains_key(&node) || self.tree.recovery.false_roots.contains(&node) {
             return None;
@@ -335,13 +336,13 @@ impl<'t, 'i> LostParents<'t, 'i> {
         for _ in 0..MAX_STEPS {
             if let Some(parent) = self.tree.node_with_uuid(id) {
                 let joins = self.components.peek(parent) != self.components.peek(node);
-                return joins.then_some(Found::Parent(parent, Evidence::Unusable));
+                return joins.then_some(FoundParent::Parent(parent, Evidence::Unusable));
             }
             let line = index.with_uuid(id).next()?;
             let line = index.entry(line);
             match line.parent() {
                 Some(parent) => id = parent,
-                None => return self.tree.is_root(&line).then_some(Found::Root),
+                None => return self.tree.is_root(&line).then_some(FoundParent::Root),
             }
         }
         None
@@ -407,11 +408,11 @@ impl<'t, 'i> LostParents<'t, 'i> {
 
     /// `node` was cut from a parent further down the file. When the entry after that parent has its
     /// own parent right before `node`, two lines had their parents swapped: each gets the other's.
-    fn exchanged(&mut self, node: NodeId) -> Option<Found> {
-        const NEAR: usize = 8;
+    fn exchanged(&mut self, node: NodeId) -> Option<FoundParent> {
+        const MAX_DISTANCE: usize = 8;
         let named = *self.cut.get(&node)?;
         let after = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
-        for other in after.take(NEAR) {
+        for other in after.take(MAX_DISTANCE) {
             let Some(parent) = self.tree.parent_node(other) else {
                 continue;
             };
@@ -421,7 +422,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 self.tree.parents[other.at()] = ParentSlot(named.0);
                 let bridges = &mut self.tree.recovery.bridges;
                 bridges.insert(other, Evidence::Exchanged);
-                return Some(Found::Parent(parent, Evidence::Exchanged));
+                return Some(FoundParent::Parent(parent, Evidence::Exchanged));
             }
         }
         None
@@ -571,7 +572,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
 }
 
 /// The replacement for a missing parent.
-enum Found {
+enum FoundParent {
     /// The missing parent was a root.
     Root,
     Parent(NodeId, Evidence),

@@ -6,7 +6,7 @@
 //! come last, as an entry that is removed may be the evidence for a bridge.
 //!
 //! [`lost_parents`] replaces missing parents, [`stranded`] joins branches that no person started,
-//! [`preserved_segment`] completes what a boundary preserves, [`tombstones`] removes entries.
+//! [`preserved_segment`] completes the entries that a boundary preserves, [`tombstones`] removes entries.
 
 pub(super) mod changes;
 mod lost_parents;
@@ -50,7 +50,7 @@ impl Tree<'_> {
 
     /// Finds entries without a parent that cannot start a conversation, as others come before them:
     /// `null` then stands for a parent that is missing. An answer and a result follow a prompt, a
-    /// summary its boundary, and what the client writes by itself follows the conversation. The prompt
+    /// summary its boundary, and entries that the client writes by itself follow the conversation. The prompt
     /// of a person may start again from the beginning, but not right after an answer that has no
     /// parent either: such a file has no links.
     fn find_false_roots(&mut self) {
@@ -322,7 +322,7 @@ impl Tree<'_> {
     /// were written by the same fault. Correct links down the file exist only from a result or an
     /// attachment to a parent a few lines below.
     fn cut_links_down(&mut self, cut: &mut HashMap<NodeId, NodeId>) {
-        const NEAR: u32 = 9;
+        const MAX_DISTANCE: u32 = 9;
         if cut.is_empty() {
             return;
         }
@@ -333,7 +333,7 @@ impl Tree<'_> {
             };
             let is_message = self.entry(node).kind().is_message();
             let is_result = is_message && self.is_answer_to(node, parent);
-            let is_usual = parent.0 - node.0 <= NEAR && (is_result || !is_message);
+            let is_usual = parent.0 - node.0 <= MAX_DISTANCE && (is_result || !is_message);
             if !is_usual && cut.contains_key(&components.root(node)) {
                 self.cut(node, parent, cut);
             }
@@ -388,7 +388,7 @@ impl Tree<'_> {
                 is_own[components.root(node).at()] = true;
             }
         }
-        // What the session was counted by may not be part of the tree.
+        // The lines that name the session may all be outside of the tree: then no component counts as its own.
         if !is_own.contains(&true) {
             return;
         }

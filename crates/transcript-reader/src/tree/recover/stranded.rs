@@ -23,7 +23,7 @@ const MAX_STEPS_PER_ENTRY: usize = 32;
 
 /// The place of a new message or queued prompt relative to the conversation so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BranchPosition {
     /// In its last turn.
     LastTurn,
     /// In an earlier turn.
@@ -36,9 +36,9 @@ enum Place {
 struct SoFar {
     end: NodeId,
     last_boundary: Option<NodeId>,
-    /// What a boundary keeps, if that was asked for.
+    /// The entries that a boundary preserves, once they were needed.
     kept: Option<(NodeId, HashSet<NodeId>)>,
-    /// The boundaries, and what each of them names as the end of the conversation before it.
+    /// For each boundary, the entry that it names as the end of the conversation before it.
     ended: HashMap<NodeId, NodeId>,
     /// Results of calls in earlier turns.
     late_results: HashSet<NodeId>,
@@ -95,12 +95,12 @@ impl Tree<'_> {
         let is_of_machine = self.is_of_machine(node);
         let is_result = self.answers(node);
         match self.place_of(node, parent, so_far) {
-            Place::LastTurn => false,
-            Place::EarlierTurn if is_result => {
+            BranchPosition::LastTurn => false,
+            BranchPosition::EarlierTurn if is_result => {
                 so_far.late_results.insert(node);
                 true
             }
-            Place::EarlierTurn => {
+            BranchPosition::EarlierTurn => {
                 let first = self.first_after(node, so_far.end);
                 let is_stranded = is_of_machine
                     || so_far.late_results.contains(&parent)
@@ -111,7 +111,7 @@ impl Tree<'_> {
                 }
                 false
             }
-            Place::Elsewhere => {
+            BranchPosition::Elsewhere => {
                 let is_person = self.asks(node) && !is_of_machine;
                 let is_of_left_branch =
                     is_result || is_of_machine || self.recovery.late.contains(&parent);
@@ -151,9 +151,9 @@ impl Tree<'_> {
     }
 
     /// Returns where `node`, a message below `parent`, is in the conversation so far.
-    fn place_of(&self, node: NodeId, parent: NodeId, so_far: &mut SoFar) -> Place {
+    fn place_of(&self, node: NodeId, parent: NodeId, so_far: &mut SoFar) -> BranchPosition {
         if self.continues_compaction(parent, so_far) {
-            return Place::LastTurn;
+            return BranchPosition::LastTurn;
         }
         let mut prompt = parent;
         for above in self.ancestors(parent) {
@@ -163,22 +163,22 @@ impl Tree<'_> {
             }
             so_far.steps -= 1;
         }
-        let mut place = Place::LastTurn;
+        let mut place = BranchPosition::LastTurn;
         let SoFar { ended, steps, .. } = so_far;
         for above in self.through_compactions(so_far.end, ended) {
             // A message above the end cannot follow it.
             if above == node || *steps == 0 {
-                return Place::LastTurn;
+                return BranchPosition::LastTurn;
             }
             if above == prompt {
                 return place;
             }
             if self.starts_turn(above) || self.entry(above).is_boundary() {
-                place = Place::EarlierTurn;
+                place = BranchPosition::EarlierTurn;
             }
             *steps -= 1;
         }
-        Place::Elsewhere
+        BranchPosition::Elsewhere
     }
 
     /// Returns whether what follows `parent`, an entry from before the last compaction, follows the

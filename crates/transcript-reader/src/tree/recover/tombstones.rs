@@ -14,7 +14,7 @@ use crate::tree::{NodeId, ParentSlot, Tree};
 
 /// The link above a tombstoned entry.
 #[derive(Clone, Copy)]
-struct Above {
+struct LinkAbove {
     parent: ParentSlot,
     /// The entry on the way there whose link was repaired or is a gap.
     repaired: Option<NodeId>,
@@ -187,21 +187,21 @@ impl Tree<'_> {
     fn above(
         &self,
         first: NodeId,
-        known: &mut HashMap<NodeId, Above>,
+        known: &mut HashMap<NodeId, LinkAbove>,
         is_out: impl Fn(NodeId) -> bool,
         link: impl Fn(NodeId) -> ParentSlot,
-    ) -> Above {
+    ) -> LinkAbove {
         let mut walked = Vec::new();
         let mut at = ParentSlot(first.0);
         let mut above = loop {
             let Some(node) = at.parent_of().node().filter(|node| is_out(*node)) else {
-                break Above {
+                break LinkAbove {
                     parent: at,
                     repaired: None,
                 };
             };
             // Reaching an entry again means a cycle, which has nothing above it.
-            let lost = Above {
+            let lost = LinkAbove {
                 parent: ParentSlot::LOST,
                 repaired: None,
             };

@@ -1,4 +1,4 @@
-//! Attachments that say what is available: tools, agents, and the instructions of servers.
+//! Attachments about available tools, agents, and the instructions of servers.
 
 use transcript_format::attachment_texts::{self as texts, filled};
 

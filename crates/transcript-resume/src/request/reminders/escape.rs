@@ -1,8 +1,8 @@
-//! How the client prevents the text of others from ending the tags around a reminder.
+//! The escapes with which the client keeps the text of others from ending the tags around a reminder.
 
 use transcript_messages::text::is_js_space;
 
-const NAME: &str = "system-reminder";
+const TAG_NAME: &str = "system-reminder";
 
 /// Replaces closing tags as a whole: in messages of others, names and paths.
 pub(super) fn closing_tags(text: &str) -> String {
@@ -55,7 +55,7 @@ fn tag_name(inside: &str) -> Option<(bool, &str)> {
     let start = inside.trim_start_matches(is_js_space);
     let slashed = start.strip_prefix('/');
     let start = slashed.map_or(start, |start| start.trim_start_matches(is_js_space));
-    let (name, rest) = start.split_at_checked(NAME.len())?;
-    name.eq_ignore_ascii_case(NAME)
+    let (name, rest) = start.split_at_checked(TAG_NAME.len())?;
+    name.eq_ignore_ascii_case(TAG_NAME)
         .then_some((slashed.is_some(), rest))
 }

@@ -16,11 +16,11 @@ pub(super) fn file(attachment: &Fields<'_>) -> Vec<Vec<Piece>> {
     let input = format!("{{\"file_path\":{}}}", quoted(&attachment.text("filename")));
     let mut parts = vec![vec![Piece::Text(call("Read", &input))]];
     match shown {
-        Shown::Blocks(pieces) => parts.push(pieces),
-        Shown::Nothing => {
+        SentContent::Blocks(pieces) => parts.push(pieces),
+        SentContent::Nothing => {
             parts.push(vec![Piece::Text(texts::RESULT_ERROR.to_owned())]);
         }
-        Shown::Text(text) => {
+        SentContent::Text(text) => {
             parts.push(vec![Piece::Text(result_of("Read", &text))]);
             let notes = notes(attachment).into_iter();
             parts.extend(notes.map(|note| vec![Piece::Text(note)]));
@@ -29,8 +29,8 @@ pub(super) fn file(attachment: &Fields<'_>) -> Vec<Vec<Piece>> {
     parts
 }
 
-/// What is sent of a file.
-enum Shown {
+/// The content of a file that is sent.
+enum SentContent {
     Text(String),
     /// An image, or the texts and images of a notebook.
     Blocks(Vec<Piece>),
@@ -38,12 +38,12 @@ enum Shown {
     Nothing,
 }
 
-/// Returns what is sent of a file; `None` for a kind of file of which nothing is sent.
-fn shown(content: &Fields<'_>) -> Option<Shown> {
+/// Returns the content of a file that is sent; `None` for a kind of file of which nothing is sent.
+fn shown(content: &Fields<'_>) -> Option<SentContent> {
     let file = content.within("file");
     Some(match &*content.str("type") {
-        "text" => text_file(&file).map_or(Shown::Nothing, Shown::Text),
-        "pdf" => Shown::Text(filled(
+        "text" => text_file(&file).map_or(SentContent::Nothing, SentContent::Text),
+        "pdf" => SentContent::Text(filled(
             texts::PDF_READ,
             &[
                 ("path", &file.text("filePath")),
@@ -53,14 +53,14 @@ fn shown(content: &Fields<'_>) -> Option<Shown> {
         "notebook" if is_list(&file, "cells") => {
             let pieces = notebook(&file);
             if pieces.iter().any(is_image) {
-                Shown::Blocks(pieces)
+                SentContent::Blocks(pieces)
             } else {
                 let json = texts_as_json(&pieces);
-                Shown::Text(escape::brackets_of_closing_tags(&json))
+                SentContent::Text(escape::brackets_of_closing_tags(&json))
             }
         }
-        "notebook" => Shown::Nothing,
-        "image" => Shown::Blocks(vec![image(file.get("base64"), file.get("type"))]),
+        "notebook" => SentContent::Nothing,
+        "image" => SentContent::Blocks(vec![image(file.get("base64"), file.get("type"))]),
         _ => return None,
     })
 }
@@ -68,7 +68,7 @@ fn shown(content: &Fields<'_>) -> Option<Shown> {
 /// Returns whether an image is sent for a mentioned file.
 pub(super) fn holds_image(attachment: &Fields<'_>) -> bool {
     let shown = shown(&attachment.within("content"));
-    matches!(shown, Some(Shown::Blocks(pieces)) if pieces.iter().any(is_image))
+    matches!(shown, Some(SentContent::Blocks(pieces)) if pieces.iter().any(is_image))
 }
 
 fn is_list(object: &Fields<'_>, key: &str) -> bool {
@@ -88,7 +88,7 @@ fn image(data: Option<Raw<'_>>, media_type: Option<Raw<'_>>) -> Piece {
     ))
 }
 
-/// What the model is told about a text that it does not get as it is on disk.
+/// Returns notes for the model about a text that is not sent as it is on disk.
 fn notes(attachment: &Fields<'_>) -> Vec<String> {
     let content = attachment.within("content");
     let kind = content.str("type");
@@ -162,7 +162,7 @@ fn line_number(file: &Fields<'_>, index: usize) -> String {
     number_text(first + index as f64)
 }
 
-/// Returns what is shown of a file without content: an empty line, or a warning that the file is
+/// Returns the text for a file without content: an empty line, or a warning that the file is
 /// empty or has fewer lines than the place where reading began.
 fn empty_file(file: &Fields<'_>) -> String {
     let lines_read = file.number("numLines").unwrap_or(0.0);

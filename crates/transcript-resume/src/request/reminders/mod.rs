@@ -1,4 +1,4 @@
-//! The texts of attachments: what the client reports to the model about its environment (NOTE-1).
+//! The texts of attachments: reports of the client to the model about its environment (NOTE-1).
 
 mod changes;
 mod escape;
@@ -56,7 +56,7 @@ impl<'o, 'a> Attachment<'o, 'a> {
         }
     }
 
-    /// Returns what it is sent as: a list of messages, each a list of texts and images. Empty when
+    /// Returns its messages: a list, each a list of texts and images. Empty when
     /// nothing is sent.
     ///
     /// `now` is the time of the request in milliseconds, from which the client counts the age of

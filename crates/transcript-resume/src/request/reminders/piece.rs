@@ -1,4 +1,4 @@
-//! What the messages of an attachment are made of.
+//! The parts of the messages of an attachment.
 
 /// A part of a message.
 pub(super) enum Piece {

@@ -43,7 +43,7 @@ pub(in crate::request) fn is_medium(kind: BlockKind) -> bool {
     matches!(kind, BlockKind::Image | BlockKind::Document)
 }
 
-/// Returns the text with what the model is told about the sender.
+/// Returns the text with a note for the model about the sender.
 fn framed(attachment: &Fields<'_>, text: &str) -> String {
     let origin = attachment.within("origin");
     let origin = Some(origin).filter(Fields::exist);
@@ -62,8 +62,8 @@ fn framed(attachment: &Fields<'_>, text: &str) -> String {
         }
         Some("peer") => filled(texts::MESSAGE_OF_PEER, &[("text", &escaped)]),
         Some("coordinator") => filled(texts::MESSAGE_OF_COORDINATOR, &[("text", &escaped)]),
-        Some("human") => of_the_user(text),
-        None if !attachment.is_true("isMeta") => of_the_user(text),
+        Some("human") => user_message(text),
+        None if !attachment.is_true("isMeta") => user_message(text),
         _ => filled(texts::MESSAGE_OF_OTHERS, &[("text", &escaped)]),
     }
 }
@@ -76,6 +76,6 @@ pub(in crate::request) fn notification(text: &str) -> String {
     )
 }
 
-fn of_the_user(text: &str) -> String {
+fn user_message(text: &str) -> String {
     filled(texts::MESSAGE_OF_USER, &[("text", text)])
 }

@@ -1,4 +1,4 @@
-//! What the client sends for attachments without stored texts (NOTE-9).
+//! Renders attachments without stored texts, as the client does (NOTE-9).
 
 use transcript_format::attachment_texts::{self as texts, filled};
 use transcript_format::kind::AttachmentKind as Kind;
@@ -8,7 +8,7 @@ use super::fields::{Fields, first_units, text, units};
 use super::piece::Piece;
 use super::{changes, escape, files, modes, queued, work};
 
-/// What is sent for an attachment: a list of messages.
+/// The messages that are sent for an attachment.
 #[derive(Default)]
 pub(super) struct Rendered {
     pub(super) parts: Vec<Vec<Piece>>,
@@ -32,7 +32,7 @@ impl From<Vec<Vec<Piece>>> for Rendered {
     }
 }
 
-/// Returns what is sent for an attachment: nothing for types that are not listed, as the client
+/// Returns the messages for an attachment: none for types that are not listed, as the client
 /// sends none of them or their text depends on more than the attachment. `now` is the time of the
 /// request in milliseconds. `sends_documents` is whether the documents of a queued prompt are sent, which the client leaves
 /// out.
@@ -171,7 +171,7 @@ fn model(attachment: &Fields<'_>) -> Option<String> {
 /// The output of a hook. Empty output is not sent.
 fn hook_output(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
     // Only the output for these events is meant for the model.
-    const EVENTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
+    const SENT_EVENTS: [&str; 3] = ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"];
     let hook = attachment.text("hookName");
     Some(match kind {
         Kind::HookBlockingError => {
@@ -183,7 +183,7 @@ fn hook_output(kind: Kind, attachment: &Fields<'_>) -> Option<String> {
                 &[("hook", &hook), ("command", &command), ("error", &error)],
             )
         }
-        Kind::HookSuccess if EVENTS.contains(&&*attachment.str("hookEvent")) => filled(
+        Kind::HookSuccess if SENT_EVENTS.contains(&&*attachment.str("hookEvent")) => filled(
             texts::HOOK_SUCCESS,
             &[("hook", &hook), ("output", &attachment.filled("content")?)],
         ),
@@ -217,11 +217,11 @@ fn hook_response(attachment: &Fields<'_>) -> Vec<String> {
 }
 
 fn selected_lines(attachment: &Fields<'_>) -> Option<String> {
-    const LIMIT: usize = 2000;
+    const MAX_SELECTION_LEN: usize = 2000;
     attachment.present("content")?;
     let mut content = attachment.text("content");
-    if units(&content) > LIMIT {
-        content = first_units(&content, LIMIT) + "\n... (truncated)";
+    if units(&content) > MAX_SELECTION_LEN {
+        content = first_units(&content, MAX_SELECTION_LEN) + "\n... (truncated)";
     }
     Some(filled(
         texts::LINES_SELECTED,

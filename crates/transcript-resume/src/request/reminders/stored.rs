@@ -20,12 +20,12 @@ pub(super) fn contents<'o>(object: &Object<'o>) -> Option<Vec<Raw<'o>>> {
 }
 
 fn is_text(content: Raw<'_>) -> bool {
-    const EMPTY: &str = r#""""#;
+    const EMPTY_STRING: &str = r#""""#;
     let is_text = |block: &Raw<'_>| {
         kind_of(*block) == BlockKind::Text && text_of(*block).is_none_or(|text| !text.is_empty())
     };
     match content.kind() {
-        JsonKind::String => content.text() != EMPTY,
+        JsonKind::String => content.text() != EMPTY_STRING,
         _ => content
             .array()
             .is_some_and(|blocks| blocks.iter().all(is_text)),

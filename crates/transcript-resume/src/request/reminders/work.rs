@@ -118,11 +118,11 @@ pub(super) fn memories(attachment: &Fields<'_>, now: Option<i64>) -> Vec<String>
 
 /// Returns the header of a memory without one. The age is given from two days on.
 fn age_and_path(memory: &Fields<'_>, now: Option<i64>) -> String {
-    const DAY: f64 = 86_400_000.0;
+    const DAY_MILLIS: f64 = 86_400_000.0;
     let path = format!("Memory: {}:", memory.text("path"));
     let written = memory.number("mtimeMs");
     let age = now.zip(written);
-    let days = age.map(|(now, written)| ((now as f64 - written) / DAY).floor());
+    let days = age.map(|(now, written)| ((now as f64 - written) / DAY_MILLIS).floor());
     match days {
         Some(days) if days >= 2.0 => filled(
             texts::MEMORY_AGE,
@@ -135,8 +135,8 @@ fn age_and_path(memory: &Fields<'_>, now: Option<i64>) -> String {
 /// New diagnostics: a paragraph for each file, with a line for each diagnostic. `None` if there are
 /// none.
 pub(super) fn diagnostics(attachment: &Fields<'_>) -> Option<String> {
-    const LIMIT: usize = 4000;
-    const CUT: &str = "…[truncated]";
+    const MAX_DIAGNOSTICS_LEN: usize = 4000;
+    const TRUNCATION_MARK: &str = "…[truncated]";
     let files = attachment.objects("files");
     let paragraphs: Vec<String> = files
         .filter_map(|file| diagnostics_of_file(&file))
@@ -145,8 +145,8 @@ pub(super) fn diagnostics(attachment: &Fields<'_>) -> Option<String> {
         return None;
     }
     let mut all = paragraphs.join("\n\n");
-    if units(&all) > LIMIT {
-        all = first_units(&all, LIMIT - units(CUT)) + CUT;
+    if units(&all) > MAX_DIAGNOSTICS_LEN {
+        all = first_units(&all, MAX_DIAGNOSTICS_LEN - units(TRUNCATION_MARK)) + TRUNCATION_MARK;
     }
     Some(filled(texts::DIAGNOSTICS, &[("diagnostics", &all)]))
 }
@@ -208,7 +208,7 @@ pub(super) fn mcp_resource(attachment: &Fields<'_>) -> Vec<String> {
     shown
 }
 
-/// Returns what is sent for a resource of which nothing can be shown.
+/// Returns the text for a resource without content that can be shown.
 fn empty_resource(attachment: &Fields<'_>) -> String {
     let attribute = |key: &str| {
         let value = attachment.present(key);

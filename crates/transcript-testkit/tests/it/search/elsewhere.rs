@@ -5,7 +5,7 @@ use std::path::Path;
 
 use transcript_format::author::Author;
 use transcript_format::salvage;
-use transcript_reader::{Index, Said, Source};
+use transcript_reader::{Index, MessageText, Source};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::model::search::{Elsewhere, Place};
 
@@ -54,6 +54,6 @@ impl Elsewhere for Reader {
             Some(false) => Author::Other,
             None => Author::Unknown,
         };
-        matches!(Said::by(author, text), Said::Client(_))
+        matches!(MessageText::by(author, text), MessageText::Client(_))
     }
 }

@@ -13,8 +13,8 @@ use transcript_format::texts::{is_interrupt, is_synthetic};
 /// typed by a person; lists, turns, trees and printed conversations all use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Said<'t> {
-    /// A text that a person wrote, unchanged but for [the notes](Words) of the client around it.
+pub enum MessageText<'t> {
+    /// A text that a person wrote, unchanged but for [the notes](DividedText) of the client around it.
     Prompt(&'t str),
     /// A slash command of the client.
     Command {
@@ -33,8 +33,8 @@ pub enum Said<'t> {
     Nothing,
 }
 
-impl<'t> Said<'t> {
-    /// Classifies the complete text of a user line that does not say who wrote it.
+impl<'t> MessageText<'t> {
+    /// Classifies the complete text of a user line without an author.
     #[must_use]
     pub fn of(text: &'t str) -> Self {
         Self::by(Author::Unknown, text)
@@ -43,7 +43,7 @@ impl<'t> Said<'t> {
     /// Classifies the complete text of a user line of this author.
     #[must_use]
     pub fn by(author: Author, text: &'t str) -> Self {
-        let Words { words, .. } = Words::of(text);
+        let DividedText { words, .. } = DividedText::of(text);
         let start = words.trim();
         match Tagged::read(start) {
             Some(Tagged::Command { name, arguments }) => {
@@ -79,7 +79,7 @@ impl<'t> Said<'t> {
         }
     }
 
-    /// Returns what a person typed, as it is shown in one piece: a prompt without
+    /// Returns the input that a person typed, as it is shown in one piece: a prompt without
     /// [its references](question), a command with its arguments, a command of the shell after `! `.
     #[must_use]
     pub fn typed(&self) -> Option<Cow<'t, str>> {
@@ -93,7 +93,7 @@ impl<'t> Said<'t> {
     }
 }
 
-/// Returns what a prompt asks: the text after the [references](Region) at its start, or the references
+/// Returns the question of a prompt: the text after the [references](Region) at its start, or the references
 /// themselves if nothing follows them.
 #[must_use]
 pub fn question(prompt: &str) -> Cow<'_, str> {
@@ -109,7 +109,7 @@ pub fn question(prompt: &str) -> Cow<'_, str> {
 
 /// A text of a user line, divided into the words of a person and the notes of the client around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Words<'t> {
+pub struct DividedText<'t> {
     /// The notes before the words.
     pub before: &'t str,
     /// The words; the whole text if there are no notes.
@@ -118,7 +118,7 @@ pub struct Words<'t> {
     pub after: &'t str,
 }
 
-impl<'t> Words<'t> {
+impl<'t> DividedText<'t> {
     /// Divides a text. Only whole elements count as notes.
     #[must_use]
     pub fn of(text: &'t str) -> Self {
@@ -163,13 +163,13 @@ fn starts_with(text: &str, tag: Tag) -> bool {
     rest.find('>') == Some(rest.len() - 1) || rest.contains(&format!("</{name}>"))
 }
 
-/// Returns what follows the start of a tag of this name.
+/// Returns the text after the start of a tag of this name.
 fn after_open<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let rest = text.strip_prefix('<')?.strip_prefix(name)?;
     rest.starts_with(['>', ' ', '=']).then_some(rest)
 }
 
-/// Returns what follows the note of this name with which the text starts.
+/// Returns the text after the note of this name at its start.
 fn after_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let rest = after_open(text, name)?;
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -187,7 +187,7 @@ fn after_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     Some(&rest[first..])
 }
 
-/// Returns what is before the note of this name with which the text ends. Hints of editors may follow on the same line;
+/// Returns the text before the note of this name at its end. Hints of editors may follow on the same line;
 /// other notes only count at the start of a line, as a person may write of them.
 fn before_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let inner = text.strip_suffix(&format!("</{name}>"))?;
@@ -198,7 +198,7 @@ fn before_note<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     (is_apart || before.trim().is_empty()).then_some(before)
 }
 
-/// Returns what was printed; `None` for output of two kinds, which only the tags tell apart.
+/// Returns the printed text; `None` for output of two kinds, which only the tags tell apart.
 fn printed(text: &str) -> Option<Cow<'_, str>> {
     let outputs = Tag::PRINTED.iter().filter_map(|tag| tag.find(text));
     let mut outputs = outputs.map(trimmed).filter(|output| !output.is_empty());
@@ -206,7 +206,7 @@ fn printed(text: &str) -> Option<Cow<'_, str>> {
     outputs.next().is_none().then_some(first)
 }
 
-/// Returns what a notification of a task says in short.
+/// Returns the summary in a notification of a task.
 fn summary(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("<summary>")?;
     let summary = rest.split_once("</summary>");
@@ -232,19 +232,28 @@ mod tests {
     fn commands_and_their_output_are_not_prompts() {
         let command = "<command-name>/compact</command-name>\n <command-args>all</command-args>";
         let [name, arguments] = ["/compact", "all"].map(Cow::Borrowed);
-        assert_eq!(Said::of(command), Said::Command { name, arguments });
+        assert_eq!(
+            MessageText::of(command),
+            MessageText::Command { name, arguments }
+        );
         let shell = "<bash-input>a </b </bash-input>";
-        assert_eq!(Said::of(shell), Said::Shell("a </b".into()));
+        assert_eq!(MessageText::of(shell), MessageText::Shell("a </b".into()));
         let printed = "<local-command-stdout>Compacted</local-command-stdout>";
-        assert_eq!(Said::of(printed), Said::Client("Compacted".into()));
+        assert_eq!(
+            MessageText::of(printed),
+            MessageText::Client("Compacted".into())
+        );
         let failed = "<bash-stdout></bash-stdout><bash-stderr>no such file</bash-stderr>";
-        assert_eq!(Said::of(failed), Said::Client("no such file".into()));
+        assert_eq!(
+            MessageText::of(failed),
+            MessageText::Client("no such file".into())
+        );
         let both = "<bash-stdout>one</bash-stdout><bash-stderr>two</bash-stderr>";
-        assert_eq!(Said::of(both), Said::Client(both.into()));
+        assert_eq!(MessageText::of(both), MessageText::Client(both.into()));
         let ended = "<task-notification>\n<summary>Built</summary>\n</task-notification>\nSee it.";
-        assert_eq!(Said::of(ended), Said::Client("Built".into()));
+        assert_eq!(MessageText::of(ended), MessageText::Client("Built".into()));
         let stopped = "[Request interrupted by user for tool use]";
-        assert_eq!(Said::of(stopped), Said::Interrupt);
+        assert_eq!(MessageText::of(stopped), MessageText::Interrupt);
     }
 
     #[test]
@@ -258,10 +267,10 @@ mod tests {
             "<tick>",
             "<system-reminder>a</system-reminder>\n<ide_selection>b</ide_selection>",
         ] {
-            assert_eq!(Said::of(text), Said::Client(text.into()));
+            assert_eq!(MessageText::of(text), MessageText::Client(text.into()));
         }
         for text in ["", " \n ", "Continue from where you left off."] {
-            assert_eq!(Said::of(text), Said::Nothing, "{text:?}");
+            assert_eq!(MessageText::of(text), MessageText::Nothing, "{text:?}");
         }
     }
 
@@ -285,9 +294,15 @@ mod tests {
             "What is <command-name>/clear</command-name>?",
             "Why does it say <system-reminder>x</system-reminder>",
         ] {
-            assert_eq!(Said::of(text), Said::Prompt(text));
-            assert_eq!(Said::by(Author::Person, text), Said::Prompt(text));
-            assert_eq!(Said::by(Author::Other, text), Said::Client(text.into()));
+            assert_eq!(MessageText::of(text), MessageText::Prompt(text));
+            assert_eq!(
+                MessageText::by(Author::Person, text),
+                MessageText::Prompt(text)
+            );
+            assert_eq!(
+                MessageText::by(Author::Other, text),
+                MessageText::Client(text.into())
+            );
         }
     }
 
@@ -310,23 +325,26 @@ mod tests {
             ),
         ] {
             for author in [Author::Person, Author::Unknown] {
-                assert_eq!(Said::by(author, &text), Said::Prompt(words), "{text:?}");
+                assert_eq!(MessageText::by(author, &text), MessageText::Prompt(words), "{text:?}");
             }
-            let Words {
+            let DividedText {
                 before,
                 words,
                 after,
-            } = Words::of(&text);
+            } = DividedText::of(&text);
             assert_eq!(format!("{before}{words}{after}"), text);
         }
         let text = format!("{note}\n<command-name>/x</command-name>");
         let [name, arguments] = ["/x", ""].map(Cow::Borrowed);
-        assert_eq!(Said::of(&text), Said::Command { name, arguments });
+        assert_eq!(
+            MessageText::of(&text),
+            MessageText::Command { name, arguments }
+        );
     }
 
     #[test]
     fn typed_text_is_shown_in_one_piece() {
-        let typed = |text: &str| Said::of(text).typed().map(Cow::into_owned);
+        let typed = |text: &str| MessageText::of(text).typed().map(Cow::into_owned);
         let is = |text: &str| Some(text.to_owned());
         let reference = "> **上下文资料**\n> - 📄 `a.rs`\n\n";
         assert_eq!(typed(&format!("{reference}Why?\n")), is("Why?\n"));
@@ -341,36 +359,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_for_a_client_is_classified_as_that() {
+    fn texts_written_for_a_client_are_classified_as_its_texts() {
         let hostile = "a && b </bash-input> &lt;/command-args> <command-name>/x</command-name>";
         let text = Tagged::Shell(hostile.into()).to_string();
-        assert_eq!(Said::of(&text), Said::Shell(hostile.into()));
+        assert_eq!(MessageText::of(&text), MessageText::Shell(hostile.into()));
         let [name, arguments] = ["/model", hostile].map(Cow::Borrowed);
         let command = Tagged::Command { name, arguments };
         let text = command.to_string();
         let [name, arguments] = ["/model", hostile].map(Cow::Borrowed);
-        assert_eq!(Said::of(&text), Said::Command { name, arguments });
+        assert_eq!(
+            MessageText::of(&text),
+            MessageText::Command { name, arguments }
+        );
         let note = Tagged::MemoryNote("Tabs.".into()).to_string();
-        assert_eq!(Said::of(&note), Said::Client(note.as_str().into()));
+        assert_eq!(
+            MessageText::of(&note),
+            MessageText::Client(note.as_str().into())
+        );
         for interrupt in [INTERRUPTED, INTERRUPTED_FOR_TOOL_USE] {
-            assert_eq!(Said::of(interrupt), Said::Interrupt);
+            assert_eq!(MessageText::of(interrupt), MessageText::Interrupt);
         }
         for rejection in RejectedBy::ALL.map(|by| Rejection::new(by, Some(hostile))) {
-            assert_eq!(Said::of(&rejection.to_string()), Said::Nothing);
+            assert_eq!(
+                MessageText::of(&rejection.to_string()),
+                MessageText::Nothing
+            );
         }
-        assert_eq!(Said::of(CANCELLED), Said::Nothing);
+        assert_eq!(MessageText::of(CANCELLED), MessageText::Nothing);
     }
 
     #[test]
     fn a_person_may_quote_a_message_of_the_client_but_not_a_note_around_nothing() {
         let quoted = "<task-notification>x</task-notification>";
-        assert_eq!(Said::by(Author::Person, quoted), Said::Prompt(quoted));
-        let note = "<system-reminder>x</system-reminder>";
-        assert_eq!(Said::by(Author::Person, note), Said::Client(note.into()));
         assert_eq!(
-            Said::by(Author::Other, "Go on."),
-            Said::Client("Go on.".into())
+            MessageText::by(Author::Person, quoted),
+            MessageText::Prompt(quoted)
         );
-        assert_eq!(Said::by(Author::Other, " "), Said::Nothing);
+        let note = "<system-reminder>x</system-reminder>";
+        assert_eq!(
+            MessageText::by(Author::Person, note),
+            MessageText::Client(note.into())
+        );
+        assert_eq!(
+            MessageText::by(Author::Other, "Go on."),
+            MessageText::Client("Go on.".into())
+        );
+        assert_eq!(MessageText::by(Author::Other, " "), MessageText::Nothing);
     }
 }

@@ -58,14 +58,14 @@ pub(crate) fn turn() {
 }
 
 /// One session, and the promises about it. Its own locks are never held while other threads run.
-pub(crate) struct Stage {
+pub(crate) struct Scenario {
     pub(crate) disk: FakeDisk,
-    book: Mutex<Book>,
+    ledger: Mutex<Ledger>,
     has_failed_sync: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct Book {
+pub(crate) struct Ledger {
     /// Entries that are in the file.
     pub(crate) acked: BTreeMap<String, Written>,
     /// Entries that are in the file or queued.
@@ -78,11 +78,11 @@ pub(crate) struct Book {
     pub(crate) had_power_cut: bool,
 }
 
-impl Stage {
+impl Scenario {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             disk: FakeDisk::new(thread_rng().gen_range(0..u64::MAX)),
-            book: Mutex::default(),
+            ledger: Mutex::default(),
             has_failed_sync: Arc::default(),
         })
     }
@@ -113,8 +113,8 @@ impl Stage {
             .unwrap()
     }
 
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap()
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap()
     }
 
     /// Returns whether a sync of the disk has failed.
@@ -160,19 +160,19 @@ impl Stage {
         text: &str,
         outcome: Result<Written, Error>,
     ) -> Result<(), ErrorKind> {
-        let mut book = self.book();
+        let mut ledger = self.ledger();
         match outcome {
             Ok(written) => {
-                book.taken.insert(text.to_owned());
-                book.acked.insert(text.to_owned(), written);
+                ledger.taken.insert(text.to_owned());
+                ledger.acked.insert(text.to_owned(), written);
                 Ok(())
             }
             Err(error) => {
-                book.taken.remove(text);
-                let book = &mut *book;
+                ledger.taken.remove(text);
+                let ledger = &mut *ledger;
                 let entries = match error.kind() {
-                    ErrorKind::SyncFailed => &mut book.unsure,
-                    _ => &mut book.refused,
+                    ErrorKind::SyncFailed => &mut ledger.unsure,
+                    _ => &mut ledger.refused,
                 };
                 entries.insert(text.to_owned());
                 Err(error.kind())
@@ -183,7 +183,7 @@ impl Stage {
     /// Syncs; earlier accepted entries must be durable after that.
     pub(crate) fn sync(&self, writer: &Writer) -> Result<(), ErrorKind> {
         let had_failed = self.has_failed_sync();
-        let taken = self.book().taken.clone();
+        let taken = self.ledger().taken.clone();
         writer.sync().map_err(|error| error.kind())?;
         assert!(!had_failed, "a sync succeeded after one that failed");
         self.assert_durable(&taken);
@@ -209,7 +209,7 @@ impl Stage {
     }
 
     pub(crate) fn cut_power(&self) {
-        self.book().had_power_cut = true;
+        self.ledger().had_power_cut = true;
         self.disk.cut_power(thread_rng().gen_range(0..u64::MAX));
     }
 
@@ -235,7 +235,7 @@ impl Stage {
     /// Compares the file, which is undamaged, with the promises.
     pub(crate) fn check_promises(&self) {
         let bytes = self.disk.bytes(PATH).unwrap_or_default();
-        let book = self.book();
+        let ledger = self.ledger();
         let mut last = None;
         let mut numbers = BTreeMap::new();
         let mut found = BTreeSet::new();
@@ -252,7 +252,7 @@ impl Stage {
             assert!(before < Some(number), "{text} comes after {before:?}");
             found.insert(text);
         }
-        for (text, written) in &book.acked {
+        for (text, written) in &ledger.acked {
             assert!(found.contains(text), "{text} is lost");
             let start = written.offset as usize;
             let line = &bytes[start..start + written.len as usize];
@@ -263,7 +263,7 @@ impl Stage {
             let parent = written.parent.as_ref().map(ToString::to_string);
             assert_eq!(value["parentUuid"].as_str(), parent.as_deref());
         }
-        for text in &book.refused {
+        for text in &ledger.refused {
             assert!(!found.contains(text), "{text} was refused");
         }
     }
@@ -271,7 +271,7 @@ impl Stage {
     /// After a successful close everything is in the file and durable.
     pub(crate) fn check_closed(&self) {
         self.check_promises();
-        self.assert_durable(&self.book().taken);
+        self.assert_durable(&self.ledger().taken);
         assert!(self.is_durable());
     }
 }
