@@ -3,7 +3,7 @@
 
     experiments/archive_compare.py BINARY TREE…
 
-Each TREE is a folder of projects. restic and borg are taken from PATH, and left out where they are missing; both compress with zstd, restic
+Each TREE is a folder of projects. restic and borg are taken from PATH, and omitted if they are missing; both compress with zstd, restic
 by its default (`--compression auto`) and borg with `zstd,3`; borg does not encrypt. Times are medians of three rounds; what one program did is removed before
 the next one starts.
 """
@@ -109,7 +109,7 @@ def zstd(tree):
 
 
 def grow(tree):
-    """Appends to one session; returns what undoes that."""
+    """Appends to one session; returns a function that undoes it."""
     names = [os.path.join(folder, name) for folder, _, files in os.walk(tree) for name in files if name.endswith(".jsonl")]
     path = random.Random(1).choice(sorted(names))
     length = os.path.getsize(path)

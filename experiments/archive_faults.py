@@ -3,8 +3,8 @@
 
     experiments/archive_faults.py BINARY [EVERY]
 
-strace makes the nth call of one kind fail, for each kind and n (with EVERY only each EVERYth), with EIO and with ENOSPC. What happens
-then may be anything but a loss: the archive gives back what it had, no live file changes, none goes without its copy, none of a restore
+strace makes the nth call of one kind fail, for each kind and n (with EVERY only each EVERYth), with EIO and with ENOSPC. No failure
+may lose anything: the archive gives back what it had, no live file changes, none goes without its copy, none of a restore
 is there in part, and the same command completes the work afterwards. Needs strace and faketime.
 """
 import argparse, collections, os, re, shutil, subprocess, sys, tempfile, time

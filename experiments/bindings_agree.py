@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what the command, the Python package and the npm package say about the same sessions.
+"""Compares the answers of the command, the Python package and the npm package for the same sessions.
 
 Usage: bindings_agree.py --command PATH --node FOLDER [--generate N] [--damage N] [PATH ...]
 
@@ -145,7 +145,7 @@ def in_rust(command: str, name: str, file: str) -> dict[str, Any]:
 
 
 def without_process(answer: dict[str, Any]) -> dict[str, Any]:
-    """Drops what differs from run to run: how long something took."""
+    """Drops fields that differ from run to run, such as durations."""
     for record in answer.get("records", []):
         for name in ("millis", "seconds", "generated"):
             record.pop(name, None)

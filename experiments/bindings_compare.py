@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of docs/bindings.md: the packages beside the official SDKs, in one run.
+"""Prints the table of docs/bindings.md: the packages and the official SDKs, measured in one run.
 
 Usage: bindings_compare.py --python PYTHON --node FOLDER --large FILE --store FOLDER [--rounds N] [--without-sdks]
 

@@ -26,7 +26,7 @@ FILES = 40
 
 
 def rss(process: int | str = "self") -> int:
-    """The memory of a process, in KiB."""
+    """Returns the resident memory of a process, in KiB."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1])

@@ -14,7 +14,7 @@ KEYS = ["k", "k", "b", "b", "k", " ", "u", "d", "b", "b", "j", "k"]
 
 
 def read_until_quiet(fd, quiet, limit):
-    """Returns what was written, and when the last of it was."""
+    """Returns the output, and the time of its last write."""
     out, last, end = b"", None, time.monotonic() + limit
     while time.monotonic() < end:
         ready, _, _ = select.select([fd], [], [], quiet if out else limit)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """experiments/doctor_check.py CAMPAIGN [--bin PATH] [--cozempic PATH] [--files N]
 
-What `cozempic doctor` (PyPI) and `transcript verify` find in the same damaged sessions, by kind of damage: those of `repair_campaign --keep
+Compares the findings of `cozempic doctor` (PyPI) and `transcript verify` in the same damaged sessions, by kind of damage: those of `repair_campaign --keep
 CAMPAIGN` that are damaged in one known way, and the fixtures. Damage is found when a check of the damaged file reports something that it does
 not report, or fewer times, in the session before; in the fixtures that expected.tsv calls damaged or lossy, when any does. Prints the table of docs/findings.md. Each doctor runs in a home of its own and may
 neither write hooks nor call its server."""
@@ -15,7 +15,7 @@ AT_ONCE = 5
 
 
 def doctor(cozempic, paths):
-    """What the doctor says of each file: how often, by check."""
+    """Returns the number of findings of the doctor for each file, by check."""
     found = {}
     for at in range(0, len(paths), AT_ONCE):
         some = {f"{number}0000000-0000-4000-8000-000000000000": path for number, path in enumerate(paths[at:at + AT_ONCE])}

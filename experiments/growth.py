@@ -515,7 +515,7 @@ def run(command, limit):
 
 
 def factor(n0, t0, n1, t1):
-    """by what the time grows for each doubling of the size"""
+    """the factor by which the time grows with each doubling of the size"""
     return (t1 / t0) ** (1 / math.log2(n1 / n0))
 
 

@@ -46,7 +46,7 @@ def line(one):
 
 
 def answers(output):
-    """The answers in what `transcript tail --json` printed."""
+    """Returns the answers in the output of `transcript tail --json`."""
     records = [json.loads(record) for record in output.splitlines()]
     return [record for record in records if record["kind"] == "entry" and record["type"] == "assistant"]
 

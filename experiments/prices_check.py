@@ -180,8 +180,8 @@ def main():
         for each in calls:
             if rows[each["model"]]["litellm_provider"] != "anthropic":
                 each["tokens"][5], each["inference_geo"], each["speed"] = 0, None, None
-    told = "".join(json.dumps(each) + "\n" for each in calls)
-    answers = subprocess.run([str(given.bin)], input=told, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = "".join(json.dumps(each) + "\n" for each in calls)
+    answers = subprocess.run([str(given.bin)], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(answers) == len(calls), "an answer for each call"
     table, wrong, sample, most = collections.Counter(), [], collections.defaultdict(list), D(0)
     for each, answer in zip(calls, answers):

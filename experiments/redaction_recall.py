@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what `transcript export` leaves of planted secrets, in all formats.
+"""Measures how many planted secrets `transcript export` leaves, in all formats.
 
 Draws secrets of every kind in fixtures/secrets/*.tsv, puts each into a session as seven tools print it, exports the
 session in four formats and looks for traces: ten characters in a row of a secret, or all of a shorter one. Prints a
@@ -100,7 +100,7 @@ def session(samples):
 
 
 def traces(sample):
-    """The texts of which none may be left."""
+    """Returns the texts of which none may be left."""
     found = set()
     for part in sample["secret"].split("\n"):
         letters = re.sub(r"\s", "", part)

@@ -2,8 +2,8 @@
 """experiments/tail_many.py [--bin BINARY] [--files 24000] [--lines 300] [--seed 1]
 
 Follows a folder of many sessions with `transcript tail -f --json -n 0`, and appends lines to random ones: first while they are still being
-opened, then when they are. Prints how many lines were lost or told twice, how long it took to open the files, the time from a write until
-the line was told (median and longest), and for ten seconds without a write the processor time and the wake-ups of all threads."""
+opened, then when they are. Prints how many lines were lost or emitted twice, how long it took to open the files, the time from a write until
+the line was emitted (median and longest), and for ten seconds without a write the processor time and the wake-ups of all threads."""
 import argparse, json, os, pathlib, random, subprocess, sys, tempfile, threading, time
 
 
@@ -16,17 +16,17 @@ class Follower:
     def __init__(self, binary, root):
         command = [binary, "tail", "-f", "--json", "-n", "0", str(root)]
         self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.told = {}
+        self.emitted = {}
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
         for text in self.child.stdout:
             entry = json.loads(text)
             if entry.get("kind") == "entry":
-                self.told.setdefault(entry["uuid"], []).append(time.monotonic())
+                self.emitted.setdefault(entry["uuid"], []).append(time.monotonic())
 
     def spent(self):
-        """Processor seconds, and switches of all threads that waited for something."""
+        """Returns the processor seconds, and the number of wake-ups of all threads."""
         fields = pathlib.Path("/proc/%d/stat" % self.child.pid).read_text().rsplit(")", 1)[1].split()
         switches = 0
         for status in pathlib.Path("/proc/%d/task" % self.child.pid).glob("*/status"):
@@ -35,7 +35,7 @@ class Follower:
 
     def wait(self, numbers, seconds=30):
         end = time.monotonic() + seconds
-        while time.monotonic() < end and any("u%d" % number not in self.told for number in numbers):
+        while time.monotonic() < end and any("u%d" % number not in self.emitted for number in numbers):
             time.sleep(0.02)
 
 
@@ -55,9 +55,9 @@ def main():
             path.write_bytes(line(number))
         follower = Follower(args.bin, root)
         started = time.monotonic()
-        # What is written before the folder is listed is old: the first line that is told shows that it was.
+        # Lines that are written before the folder is listed are old: the first emitted line shows that it was listed.
         number, first = args.files, []
-        while not follower.told and time.monotonic() - started < 60:
+        while not follower.emitted and time.monotonic() - started < 60:
             first.append(number)
             with open(pick.choice(paths), "ab") as file:
                 file.write(line(number))
@@ -77,7 +77,7 @@ def main():
         append(0.002)
         follower.wait(written)
         early = list(written)
-        opened = max((follower.told["u%d" % one][0] for one in early if "u%d" % one in follower.told), default=started) - started
+        opened = max((follower.emitted["u%d" % one][0] for one in early if "u%d" % one in follower.emitted), default=started) - started
         # Opening is over when the processor is idle.
         before = -1.0
         while follower.spent()[0] - before > 0.02:
@@ -93,15 +93,15 @@ def main():
         threads = len(os.listdir("/proc/%d/task" % follower.child.pid))
         follower.child.terminate()
         follower.child.wait()
-        lost = [one for one in written if "u%d" % one not in follower.told]
-        doubled = [one for one in follower.told.values() if len(one) > 1]
-        delays = lambda numbers: sorted(follower.told["u%d" % one][0] - written[one] for one in numbers if "u%d" % one in follower.told)
+        lost = [one for one in written if "u%d" % one not in follower.emitted]
+        doubled = [one for one in follower.emitted.values() if len(one) > 1]
+        delays = lambda numbers: sorted(follower.emitted["u%d" % one][0] - written[one] for one in numbers if "u%d" % one in follower.emitted)
         print("%d files, lines %d, lost %d, doubled %d" % (args.files, len(written), len(lost), len(doubled)))
         for what, numbers in (("while files are opened", early), ("when they are open", late)):
             found = delays(numbers)
             if found:
-                print("  told %s: median %.3f s, longest %.3f s" % (what, found[len(found) // 2], found[-1]))
-        print("  the last early line told after %.1f s; 10 s without a write: %.2f s of processor, %d wake-ups, %d threads"
+                print("  emitted %s: median %.3f s, longest %.3f s" % (what, found[len(found) // 2], found[-1]))
+        print("  the last early line emitted after %.1f s; 10 s without a write: %.2f s of processor, %d wake-ups, %d threads"
               % (opened, idle[0], idle[1], threads))
         sys.exit(1 if lost or doubled else 0)
 

@@ -452,7 +452,7 @@ def compare(parts, binary, root, kinds, say):
 
 
 def ccusage(command, folder):
-    """Returns what ccusage counts: input, output, cache writes, cache reads, dollars."""
+    """Returns the counts of ccusage: input, output, cache writes, cache reads, dollars."""
     environment = dict(os.environ, CLAUDE_CONFIG_DIR=folder)
     out = subprocess.run([command, "claude", "session", "--offline", "--mode", "calculate", "--json"],
                          capture_output=True, text=True, env=environment)

@@ -3,8 +3,8 @@
 
 `table` measures every job for which there is a target, and common programs and both official SDKs on the same files: the median
 of the wall times, its ratio to `wc -l`, and the peak memory of the process. The commands of a table alternate in rounds, so that
-a busy machine slows all of them. `growth` measures time and memory from 1 MB to 4 GB, and from 10 to 10,000 sessions. What is
-not installed is skipped with a word. Needs only Python; `make bench` and `make bench GROWTH=1` build what is measured first."""
+a busy machine slows all of them. `growth` measures time and memory from 1 MB to 4 GB, and from 10 to 10,000 sessions. A program that
+is not installed is skipped with a note. Needs only Python; `make bench` and `make bench GROWTH=1` first build the programs."""
 import argparse, glob, json, os, pathlib, platform, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -401,7 +401,7 @@ def main():
     a.add_argument("mode", nargs="?", choices=["table", "growth"], default="table")
     a.add_argument("--quick", action="store_true", help="only 10 MB and 100 sessions; growth to 100 MB and 1,000 sessions")
     a.add_argument("--no-peers", action="store_true", help="without jq, Python and the SDKs, which take most of the time")
-    a.add_argument("--data", help="folder with the sessions; what is missing in it is made there and stays. Otherwise they are made in target, and deleted")
+    a.add_argument("--data", help="folder of the sessions; missing ones are generated there and stay. Without it they are generated in target, and deleted")
     a.add_argument("--gen", type=pathlib.Path, default=ROOT.parent / "shared" / "bench" / "gen.py", help="the generator of sessions")
     a.add_argument("--rounds", type=int, default=7)
     a.add_argument("--bin", default=str(ROOT / "target" / "release" / "transcript"))

@@ -143,7 +143,7 @@ class Page:
         return {metric["name"]: metric["value"] for metric in self.call("Performance.getMetrics")["metrics"]}
 
     def requests(self):
-        """The addresses that were asked for, without those inside of the page."""
+        """Returns the requested addresses, without those inside of the page."""
         sent = (event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent")
         return [url for url in sent if not url.startswith(("data:", "blob:"))]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Check each published crate without features, and with each of its features alone.
 
-What one crate of the workspace asks for, all get when they are built together: only a build of its own shows whether a crate
-compiles with less. Warnings count. With --list it only prints the commands.
+Features that one crate of the workspace asks for are on for all crates that are built together: only a build of its own shows whether
+a crate compiles with less. Warnings count. With --list it only prints the commands.
 """
 
 import argparse

@@ -18,7 +18,7 @@ def cargo(*arguments):
 
 
 def shipped(text):
-    """a source file without what only tests compile: items of one line, and the tests at the end"""
+    """a source file without the parts that only tests compile: items of one line, and the tests at the end"""
     text = re.sub(r"#\[cfg\((?:doc)?test\)\]\n(?:#.*\n)*.*;\n", "", text)
     return text.split("\n#[cfg(test)]")[0]
 

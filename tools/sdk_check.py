@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """tools/sdk_check.py [--bin PATH] [--damaged DIR] [--first N] [--keep DIR]
 
-Repairs the fixtures, and the damaged sessions in DIR (those of `repair_campaign --keep`), with `transcript repair --out`, and reads what
-was written with the official TypeScript and Python SDKs. Each has to show the messages that `transcript replay --policy vendor` has on its
+Repairs the fixtures, and the damaged sessions in DIR (those of `repair_campaign --keep`), with `transcript repair --out`, and reads the
+repaired sessions with the official TypeScript and Python SDKs. Each has to show the messages that `transcript replay --policy vendor` has on its
 path, in that order and with the same content. The SDKs are those of tests/compat/run, which installs them once.
 
 An SDK is not the client. A difference that one of these rules explains is counted under its name (docs/client-behaviour.md has the rules of

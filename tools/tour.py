@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/tour.md: what the commands show on terminals of 100x40 and 60x20.
+"""Writes docs/tour.md: the output of the commands on terminals of 100x40 and 60x20.
 
     python3 tools/tour.py [--check] [--bin target/release/transcript]
 

@@ -1,4 +1,4 @@
-//! What is salvaged is in the bytes, and an entry glued to anything torn is found.
+//! Salvaged entries are in the bytes, and an entry glued to anything torn is found.
 //!
 //! The first byte says whether the bytes above 0x7F of the rest stand for pieces of entries; if not,
 //! the rest is the line.

@@ -16,24 +16,24 @@ use crate::error::{AtPath, Error, ErrorKind};
 use crate::files::{lock, remove_if_there};
 use crate::frame::{Dictionary, decompress, decompress_after};
 use crate::layout::Layout;
-use crate::record::{Coding, DictionaryId, PackId, Place, Version, hash};
+use crate::record::{Coding, DictionaryId, FramePosition, PackId, Version, hash};
 
 /// The format that a marker file names.
 const FORMAT: &str = "transcript-archive";
 /// The version of the format.
-const VERSION: u32 = 1;
-/// The longest marker file that is read, in bytes.
-const MAX_MARKER: usize = 4096;
+const FORMAT_VERSION: u32 = 1;
+/// The maximum length of a marker file, in bytes.
+const MAX_MARKER_LEN: usize = 4096;
 /// The maximum total size of the cached content of frames, in bytes.
 const MAX_CACHED_BYTES: usize = 24 << 20;
-/// The longest dictionary that is read, in bytes.
-const MAX_DICTIONARY: usize = 64 << 20;
+/// The maximum length of a dictionary, in bytes.
+const MAX_DICTIONARY_LEN: usize = 64 << 20;
 /// The minimum of free space that is left on a disk, in bytes.
-const MIN_FREE: u64 = 64 << 20;
+const MIN_FREE_SPACE: u64 = 64 << 20;
 /// The maximum number of packs that are kept open.
 const MAX_OPEN_PACKS: usize = 64;
 
-/// How an archive is opened.
+/// Options for opening an archive.
 #[derive(Clone)]
 pub struct ArchiveOptions {
     disk: Arc<dyn Disk>,
@@ -92,7 +92,7 @@ impl ArchiveOptions {
         self
     }
 
-    /// Keeps what captures must know of an encrypted archive in this folder, in the clear. It should be on a disk of this machine. If it
+    /// Sets the folder for the parts of an encrypted archive that captures need in the clear. It should be on a disk of this machine. If it
     /// is lost, everything is captured again, unless there is an identity.
     #[must_use]
     pub fn local_folder(mut self, folder: &Path) -> Self {
@@ -107,23 +107,23 @@ pub struct Archive {
     pub(crate) layout: Layout,
     pub(crate) catalogue: Catalogue,
     dictionaries: Mutex<HashMap<DictionaryId, Arc<Dictionary>>>,
-    contents: Mutex<Contents>,
+    contents: Mutex<FrameCache>,
     open: Mutex<HashMap<u32, Arc<dyn ReadFile>>>,
 }
 
 /// The content of frames that were read last.
 #[derive(Default)]
-struct Contents {
+struct FrameCache {
     /// By pack and frame.
-    frames: HashMap<(u32, u32), Used>,
+    frames: HashMap<(u32, u32), CachedFrame>,
     bytes: usize,
     clock: u64,
 }
 
 /// The content of a frame, with the time of the last use.
-type Used = (Arc<[u8]>, u64);
+type CachedFrame = (Arc<[u8]>, u64);
 
-impl Contents {
+impl FrameCache {
     fn get(&mut self, key: (u32, u32)) -> Option<Arc<[u8]>> {
         self.clock += 1;
         let (content, used) = self.frames.get_mut(&key)?;
@@ -136,6 +136,7 @@ impl Contents {
         let old = self.frames.insert(key, (Arc::clone(content), self.clock));
         self.bytes += content.len();
         self.bytes -= old.map_or(0, |(old, _)| old.len());
+        // The newest frame stays even if it is larger than the cache, as the caller reads it in many small parts.
         while self.bytes > MAX_CACHED_BYTES && self.frames.len() > 1 {
             let oldest = self.frames.iter().min_by_key(|(_, (_, used))| *used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else {
@@ -173,7 +174,7 @@ impl Archive {
     pub fn open_with(folder: &Path, options: &ArchiveOptions) -> Result<Self, Error> {
         let disk = Arc::clone(&options.disk);
         let marker = Layout::new(folder).marker();
-        let text = match disk.read(&marker, MAX_MARKER) {
+        let text = match disk.read(&marker, MAX_MARKER_LEN) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::new(ErrorKind::NoArchive, folder));
             }
@@ -183,7 +184,8 @@ impl Archive {
         let found = serde_json::from_slice::<Marker>(&text).map_err(|_| {
             damaged("the file does not say which version of the format the archive has")
         })?;
-        if found.version != VERSION {
+        // A newer format can have other packs, so it is neither read nor captured into.
+        if found.version != FORMAT_VERSION {
             return Err(Error::new(ErrorKind::Newer(found.version), folder));
         }
         if !cfg!(feature = "encryption") && !found.recipients.is_empty() {
@@ -197,6 +199,7 @@ impl Archive {
         };
         let layout = if encryption.is_on() {
             let given = encryption.identities.as_ref();
+            // Checked at once. Otherwise each pack would fail with an error that looks like damage.
             if given.is_some_and(|identities| !encryption.is_for(identities)) {
                 return Err(Error::new(ErrorKind::WrongKey, folder));
             }
@@ -295,8 +298,9 @@ impl Archive {
     /// Reads the catalogue again if other processes may have changed it.
     pub(crate) fn refresh(&mut self) -> Result<(), Error> {
         self.catalogue = Catalogue::read(&*self.disk, &self.layout)?;
+        // Numbers of packs are positions in the catalogue, which another process may have written in another order.
         lock(&self.open).clear();
-        *lock(&self.contents) = Contents::default();
+        *lock(&self.contents) = FrameCache::default();
         Ok(())
     }
 
@@ -329,6 +333,7 @@ impl Archive {
         let id = id.ok_or(io::ErrorKind::NotFound)?.id;
         let file = self.layout.open_pack(&*self.disk, id)?;
         let mut open = lock(&self.open);
+        // Closing all is rare and needs no order of use.
         if open.len() >= MAX_OPEN_PACKS {
             open.clear();
         }
@@ -342,6 +347,7 @@ impl Archive {
             return Ok(Arc::clone(dictionary));
         }
         let of_file = self.dictionary_file(id).map(Dictionary::new);
+        // Its name is the hash of its bytes, so a damaged file is noticed and a copy is used.
         let found = of_file.filter(|dictionary| dictionary.id == id);
         let found = found.or_else(|| self.copy_of(id));
         let Some(found) = found else {
@@ -353,10 +359,10 @@ impl Archive {
         Ok(found)
     }
 
-    /// Reads the file of a dictionary: what is not encrypted first.
+    /// Reads the file of a dictionary: the unencrypted one first.
     pub(crate) fn dictionary_file(&self, id: DictionaryId) -> Option<Vec<u8>> {
         let [used, stored] = self.layout.dictionary(id);
-        let used = self.disk.read(&used, MAX_DICTIONARY);
+        let used = self.disk.read(&used, MAX_DICTIONARY_LEN);
         used.ok().or_else(|| self.stored_dictionary(&stored))
     }
 
@@ -365,13 +371,14 @@ impl Archive {
         let file = self.disk.open_to_read(path).ok()?;
         let file = self.layout.encryption.open(file).ok()?;
         let len = usize::try_from(file.metadata().ok()?.len).ok();
-        let mut bytes = vec![0; len.filter(|len| *len <= MAX_DICTIONARY)?];
+        let mut bytes = vec![0; len.filter(|len| *len <= MAX_DICTIONARY_LEN)?];
         let read = file.fill(0, &mut bytes).ok()?;
         (read == bytes.len()).then_some(bytes)
     }
 
     fn copy_of(&self, id: DictionaryId) -> Option<Dictionary> {
         let packs = (0..).zip(&self.catalogue.packs);
+        // A copy is in a frame without a dictionary, so reading it does not need the one that is missing.
         let mut copies = packs.filter_map(|(number, pack)| {
             let content = self.content(number, pack.index.copy_of(id)?);
             content.ok().map(|bytes| Dictionary::new(bytes.to_vec()))
@@ -391,6 +398,7 @@ impl Archive {
             let sealed = self.layout.encryption.seal(&dictionary.bytes).at(&stored)?;
             write(&stored, &sealed)?;
         }
+        // After the encrypted file, which restores need. The one in the clear lets captures work without the key.
         write(&used, &dictionary.bytes)?;
         lock(&self.dictionaries).insert(dictionary.id, Arc::clone(&dictionary));
         Ok(dictionary)
@@ -416,6 +424,7 @@ impl Archive {
             found.ok_or_else(|| damaged("the index names a frame that it does not have"))?;
         let file = self.open_pack(pack)?;
         let end = found.at.saturating_add(found.stored.into());
+        // An index may state 64 MiB for a pack of a few bytes. Compared before the buffer is allocated.
         if file.metadata()?.len < end {
             return Err(damaged("the pack is cut off"));
         }
@@ -440,6 +449,7 @@ impl Archive {
                             .referred_place(pack, slice.pack, slice.frame, slice.start);
                     let (pack, frame, start) =
                         place.ok_or_else(|| damaged("a pack that it continues is missing"))?;
+                    // The packer never does this. A forged index could make a loop of frames that continue each other.
                     if self.is_with_prefix(pack, frame) {
                         return Err(damaged("the index is damaged"));
                     }
@@ -451,6 +461,7 @@ impl Archive {
                 decompress_after(&prefix, &stored, len)
             }
         }?;
+        // zstd also decompresses a frame with the wrong dictionary or prefix, to other bytes.
         if hash(&content) != found.hash {
             return Err(damaged("the content of a frame is not what its hash says"));
         }
@@ -492,7 +503,7 @@ impl Archive {
     }
 
     /// Returns the features of lines of a pack, and where the lines are. What cannot be read only costs space.
-    pub(crate) fn features(&self, pack: u32) -> Vec<([u8; 4], Place)> {
+    pub(crate) fn features(&self, pack: u32) -> Vec<([u8; 4], FramePosition)> {
         let index = self.catalogue.packs.get(pack as usize);
         let frame = index.and_then(|pack| pack.index.features);
         let features = frame.and_then(|frame| self.content(pack, frame).ok());
@@ -500,7 +511,7 @@ impl Archive {
         let kept = features.as_chunks::<4>().0.as_chunks::<3>().0.iter();
         kept.map(|[feature, frame, start]| {
             let (frame, start) = (u32::from_le_bytes(*frame), u32::from_le_bytes(*start));
-            (*feature, Place { frame, start })
+            (*feature, FramePosition { frame, start })
         })
         .collect()
     }
@@ -521,14 +532,14 @@ impl Archive {
 
     /// Refuses to write this number of bytes if too little would be left for clients: their disk is often the same.
     pub(crate) fn check_space(&self, len: u64) -> Result<(), Error> {
-        // Where it is written first, and where it is stored.
+        // The path to which a pack is written first, and the one to which it is encrypted.
         for path in self.layout.new_pack() {
             let folder = folder_of(&path);
             // A system that does not say it fails when the disk is full.
             let Ok(Some(Space { free, total })) = self.disk.space(folder) else {
                 continue;
             };
-            let reserve = MIN_FREE.max(total / 100);
+            let reserve = MIN_FREE_SPACE.max(total / 100);
             if free < reserve.saturating_add(len) {
                 return Err(Error::new(ErrorKind::LowSpace { free, reserve }, folder));
             }
@@ -536,7 +547,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes what killed processes left. The caller has the lock.
+    /// Removes the incomplete files of killed processes. The caller has the lock.
     pub(crate) fn remove_stale(&self) -> Result<(), Error> {
         let [written, stored] = self.layout.new_pack();
         for path in [written, stored, self.layout.new_catalogue()] {
@@ -545,7 +556,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes what an attempt that failed has written: a pack that is not complete, and takes room from the clients that write
+    /// Removes the files of a failed attempt: an incomplete pack, which takes room from the clients that write
     /// sessions. The caller has the lock. Returns the error, which then names what is left.
     pub(crate) fn after_failure(&self, error: Error) -> Error {
         match self.remove_stale() {
@@ -554,7 +565,7 @@ impl Archive {
         }
     }
 
-    /// Refuses what needs a key, if there is none.
+    /// Returns an error if there is no key, for operations that need one.
     pub(crate) fn check_readable(&self) -> Result<(), Error> {
         if self.layout.encryption.is_sealed() {
             Err(Error::new(ErrorKind::Encrypted, &self.layout.folder))
@@ -585,7 +596,7 @@ impl Marker {
     fn new(folder: &Path, recipients: &[Recipient]) -> Self {
         let mut marker = Self {
             format: FORMAT.into(),
-            version: VERSION,
+            version: FORMAT_VERSION,
             id: String::new(),
             recipients: recipients.iter().map(Recipient::to_string).collect(),
             read_without_transcript: "zstd -d -D dictionaries/ID.dict -c packs/ID.jsonl.zst".into(),

@@ -1,4 +1,4 @@
-//! Captures what changed since the last capture.
+//! Captures the files that changed since the last capture.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use crate::frame::{Dictionary, Effort};
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::names::session_of;
 use crate::packer::{Limits, Packer};
-use crate::record::{Before, Hash, Hasher, State, Version};
+use crate::record::{BaseVersion, FileState, Hash, Hasher, Version};
 use crate::repack::MIN_PACKS_TO_JOIN;
 
 /// The minimum age of the last change of a file. A younger file may change again without a new modification time.
@@ -29,11 +29,11 @@ const READ_SIZE: usize = 2 << 20;
 /// The minimum length of an addition that is searched for lines that are stored already, in bytes.
 const MIN_SEARCHED_ADDITION: u64 = 4 << 10;
 /// Lines are cut into parts of this size where files have longer ones, in bytes.
-const MAX_LINE: usize = 32 << 20;
+const MAX_LINE_LEN: usize = 32 << 20;
 /// The minimum number of bytes for which a dictionary is made.
-const MIN_TRAINING: u64 = 1 << 20;
-/// The length of a dictionary: this part of what is stored with it, and its limits, in bytes.
-const DICTIONARY_PART: u64 = 384;
+const MIN_TRAINING_LEN: u64 = 1 << 20;
+/// The length of a dictionary: this part of the new bytes, and its limits, in bytes.
+const BYTES_PER_DICTIONARY_BYTE: u64 = 384;
 const DICTIONARY_LIMITS: (u64, u64) = (16 << 10, 1 << 20);
 /// The growth that makes a new dictionary worthwhile: its length as a multiple of the last one.
 const DICTIONARY_GROWTH: u64 = 4;
@@ -51,7 +51,7 @@ const MAX_ATTEMPTS: usize = 3;
 /// Describes a file for [`CaptureOptions::summarize`].
 type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
 
-/// How sessions are captured.
+/// Options of a capture.
 #[derive(Clone, Default)]
 pub struct CaptureOptions {
     threads: Option<NonZeroUsize>,
@@ -72,7 +72,7 @@ impl fmt::Debug for CaptureOptions {
 }
 
 impl CaptureOptions {
-    /// Captures what changed, with all processors.
+    /// Captures changed files only, with all processors.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -85,7 +85,7 @@ impl CaptureOptions {
         self
     }
 
-    /// Compares the content of each file with what is archived. Otherwise a file is taken for unchanged when its
+    /// Compares the content of each file with its archived version. Otherwise a file counts as unchanged when its
     /// length, times, mode and inode are unchanged.
     #[must_use]
     pub fn compare_all(mut self, all: bool) -> Self {
@@ -109,7 +109,7 @@ impl CaptureOptions {
         self
     }
 
-    /// Keeps what this function returns with each version of the file of a session.
+    /// Stores the summary that this function returns with each version of the file of a session.
     #[must_use]
     pub fn summarize(mut self, summarize: Arc<Summarize>) -> Self {
         self.summarize = Some(summarize);
@@ -164,7 +164,7 @@ pub struct LiveSession {
 #[derive(Clone, Copy, Debug)]
 enum Plan {
     Nothing,
-    /// Read it from an offset on: what is before it is that of an earlier version.
+    /// Read it from an offset on: the bytes before it are those of an earlier version.
     Read(Option<(VersionId, u64)>),
 }
 
@@ -252,7 +252,7 @@ impl Archive {
         });
         let written = written.map_err(|error| self.after_failure(error))?;
         captured.stored = written.stored;
-        // What was captured is safe, whatever happens now.
+        // The captured packs are complete and synced, so a failed repack is a problem and not an error of the capture.
         let repacked = self.repack_small(options.repack_at.unwrap_or(MIN_PACKS_TO_JOIN), threads);
         captured.problems.extend(repacked.err());
         captured.time =
@@ -272,6 +272,7 @@ impl Archive {
             .iter()
             .map(|pack| pack.index.captured)
             .max();
+        // The clock may have been set back, and times order the versions of a file.
         last.map_or(millis, |last| millis.max(last.saturating_add(1)))
     }
 
@@ -289,12 +290,13 @@ impl Archive {
         };
         let state = state_of(&file.metadata, now);
         let len = file.metadata.len;
+        // Without a settled state, a change within the resolution of the clock of the file system would not be noticed.
         if known.len == len && known.state == state && state.is_settled && !options.compares_all {
             return Ok(Plan::Nothing);
         }
         let live = self.disk.open_to_read(&file.path).at(&file.path)?;
         let same = self.common_start(&*live, id, known, len);
-        // What cannot be read in the archive is stored again.
+        // The damaged part of the archive cannot prove that the bytes are equal, so they are stored again.
         let Ok(same) = same else {
             return Ok(Plan::Read(None));
         };
@@ -323,6 +325,8 @@ impl Archive {
             return Ok(
                 match is_longer && known.fingerprint == Some(fingerprint(live, known.len)?) {
                     true if len == known.len => len,
+                    // The fingerprint covers the whole version. Where it ends in a cut line, that line is stored again
+                    // as a whole.
                     true => known.len - known.partial.min(known.len),
                     false => 0,
                 },
@@ -391,7 +395,7 @@ impl Archive {
         let Some(last) = pieces.last() else {
             return Ok(0);
         };
-        // What follows the last line feed of a version has none.
+        // No line feed follows the last one of a version, so a position after it needs no read.
         if offset.saturating_add(partial) >= last.end() {
             return Ok(last.lines_before.saturating_add(last.lines));
         }
@@ -425,9 +429,9 @@ impl Archive {
                 new += file.metadata.len - from.map_or(0, |(_, keep)| keep);
             }
         }
-        let len = (new / DICTIONARY_PART).clamp(DICTIONARY_LIMITS.0, DICTIONARY_LIMITS.1);
+        let len = (new / BYTES_PER_DICTIONARY_BYTE).clamp(DICTIONARY_LIMITS.0, DICTIONARY_LIMITS.1);
         let known = longest.as_ref().map_or(0, |known| known.bytes.len() as u64);
-        if new < MIN_TRAINING || known > 0 && known >= len / DICTIONARY_GROWTH {
+        if new < MIN_TRAINING_LEN || known > 0 && known >= len / DICTIONARY_GROWTH {
             return Ok(longest);
         }
         let (samples, sizes) = self.samples(&files, total, len * SAMPLE_BYTES_PER_DICTIONARY_BYTE);
@@ -443,7 +447,7 @@ impl Archive {
     fn samples(&self, files: &[&LiveFile], total: u64, wanted: u64) -> (Vec<u8>, Vec<usize>) {
         let (mut samples, mut sizes) = (Vec::new(), Vec::new());
         let distance = (total / (wanted / SAMPLE_LEN).max(1)).max(SAMPLE_LEN);
-        // Where the next sample is, from the start of the file.
+        // The offset of the next sample in the file.
         let mut next = 0;
         for file in files {
             let len = file.metadata.len;
@@ -459,6 +463,8 @@ impl Archive {
                     at += distance;
                 }
             }
+            // The distance continues over the ends of files, so that many short files give no more samples than a long
+            // one.
             while next < len {
                 next += distance;
             }
@@ -526,6 +532,7 @@ fn try_add_file(
             .map_err(of_file)?;
         let start = from.map_or(0, |(_, keep)| keep);
         let read = read_file(packer, &*live, file, start, metadata.len, options, buffer)?;
+        // Clients append while it is read, which is no problem; a file that got shorter or was replaced is read again.
         let after = live.metadata().map_err(of_file)?;
         let is_same_file = after.identity == metadata.identity;
         let (Some(partial), true) = (read, is_same_file && after.len >= metadata.len) else {
@@ -547,7 +554,7 @@ fn try_add_file(
                 let pieces = archive.pieces(id).map_err(of_file)?;
                 let lines = archive.lines_before(&pieces, keep, partial);
                 let lines = lines.map_err(of_file)?;
-                Some(Before {
+                Some(BaseVersion {
                     pack: packer.refer_to(id.pack),
                     version: id.version,
                     keep,
@@ -560,6 +567,7 @@ fn try_add_file(
         } else {
             None
         };
+        // Subagents and stored results are in deeper folders and have no row of their own in a list.
         let is_session = file.name.starts_with("projects/") && file.name.matches('/').count() == 2;
         let summarize = options.summarize.as_ref().filter(|_| is_session);
         let version = Version {
@@ -597,7 +605,7 @@ fn read_file(
     let search = start == 0 || len - start >= MIN_SEARCHED_ADDITION;
     let mut at = start;
     let mut partial = 0;
-    // What precedes it in the buffer is the start of a line.
+    // Bytes that stay in the buffer are the start of a line, which the next read continues.
     buffer.clear();
     while at < len {
         let kept = buffer.len();
@@ -621,7 +629,8 @@ fn read_file(
         let whole = match end {
             _ if at == len || !is_lines => buffer.len(),
             Some(end) => kept + end + 1,
-            None if buffer.len() >= MAX_LINE => buffer.len(),
+            // A line without an end must not fill the memory.
+            None if buffer.len() >= MAX_LINE_LEN => buffer.len(),
             None => continue,
         };
         let added = if is_lines {
@@ -653,7 +662,7 @@ fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
 }
 
 /// Returns the properties of a file that show whether it was changed.
-pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
+pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> FileState {
     let parts = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (
             i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
@@ -671,7 +680,7 @@ pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> State {
     };
     let is_older = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > SETTLED_AGE);
     let times = [metadata.modified, metadata.changed];
-    State {
+    FileState {
         modified: metadata.modified.map(parts),
         changed: metadata.changed.map(parts),
         mode: metadata.mode,

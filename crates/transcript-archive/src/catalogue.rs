@@ -11,18 +11,18 @@ use transcript_storage::Disk;
 use crate::error::{AtPath, Error};
 use crate::files::{append_all, remove_if_there};
 use crate::layout::Layout;
-use crate::limits::MAX_CHAIN;
+use crate::limits::MAX_VERSION_CHAIN;
 use crate::pack;
 use crate::record::{PackId, PackIndex, Replaced, Version, hash};
 
-/// The length of what precedes a section: the name of the pack, the length, and a checksum of both and of
+/// The length of the header of a section: the name of the pack, the length, and a checksum of both and of
 /// the start of the section, which has a checksum of the rest.
-const HEADER: usize = 16 + 8 + CHECKSUM;
-const CHECKSUM: usize = 8;
+const HEADER_LEN: usize = 16 + 8 + CHECKSUM_LEN;
+const CHECKSUM_LEN: usize = 8;
 /// The length of the part of the section that is in the checksum.
-const START: usize = 32;
-/// The longest catalogue that is read, in bytes.
-const MAX_LEN: usize = 512 << 20;
+const CHECKED_START_LEN: usize = 32;
+/// The maximum length of a catalogue, in bytes. A longer one is not read.
+const MAX_CATALOGUE_LEN: usize = 512 << 20;
 
 /// The packs, and the versions of files in them.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Catalogue {
         let mut catalogue = Self::default();
         let path = layout.catalogue();
         let mut damaged = false;
-        match disk.read(&path, MAX_LEN) {
+        match disk.read(&path, MAX_CATALOGUE_LEN) {
             Ok(bytes) => damaged = catalogue.read_sections(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::io(&path, error)),
@@ -97,7 +97,7 @@ impl Catalogue {
                 continue;
             }
             catalogue.is_complete = false;
-            // A pack of another machine, of which only the keys show what is in it.
+            // An encrypted pack of another machine: its index cannot be read without a key.
             if layout.encryption.is_sealed() {
                 continue;
             }
@@ -116,7 +116,7 @@ impl Catalogue {
     /// Reads the sections of a catalogue; returns whether it is damaged.
     fn read_sections(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
-            let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
+            let Some((header, rest)) = bytes.split_at_checked(HEADER_LEN) else {
                 return true;
             };
             let (mut id, mut len) = ([0; 16], [0; 8]);
@@ -126,16 +126,19 @@ impl Catalogue {
             let Some((section, rest)) = rest.split_at_checked(len) else {
                 return true;
             };
+            // After a wrong checksum the length is not certain either, so all sections after it are read from their
+            // packs.
             if header != entry(PackId(id), section) {
                 return true;
             }
             let Ok(index) = pack::read_section(section) else {
                 return true;
             };
+            // Two captures may have appended the same pack.
             if !self.by_id.contains_key(&PackId(id)) {
                 self.add(PackId(id), index, false);
             }
-            self.end += (HEADER + len) as u64;
+            self.end += (HEADER_LEN + len) as u64;
             bytes = rest;
         }
         false
@@ -175,6 +178,7 @@ impl Catalogue {
                 let (pack, of) = version(id);
                 (of.captured, pack.index.captured, pack.id, id.version)
             });
+            // After a repack on two machines, both packs have the same version.
             versions.dedup_by(|one, other| {
                 let (one, other) = (version(one).1, version(other).1);
                 (one.captured, one.len, one.state) == (other.captured, other.len, other.state)
@@ -219,6 +223,7 @@ impl Catalogue {
         }
         let append = || -> io::Result<()> {
             let file = disk.open(&path, true)?.file;
+            // A killed capture left half of a section.
             if file.status()?.len != self.end {
                 file.truncate(self.end)?;
             }
@@ -226,6 +231,7 @@ impl Catalogue {
             file.sync()
         };
         let appended = append();
+        // After an error the end of the file is unknown, so the next append writes all of it.
         self.is_complete = appended.is_ok();
         self.end += bytes.len() as u64;
         appended.at(&path)
@@ -235,6 +241,7 @@ impl Catalogue {
     pub(crate) fn write(&mut self, disk: &dyn Disk, layout: &Layout) -> Result<(), Error> {
         let mut bytes = Vec::new();
         for (number, pack) in (0..).zip(&self.packs) {
+            // Nothing refers to it any more.
             if self.is_replaced(number) && !pack.is_there {
                 continue;
             }
@@ -362,9 +369,9 @@ impl Catalogue {
                 (found, before.keep.min(keep))
             });
             // Versions continue earlier ones; forged ones may not.
-            if chain.len() >= MAX_CHAIN && next.is_some() {
+            if chain.len() >= MAX_VERSION_CHAIN && next.is_some() {
                 return Err(format!(
-                    "a version and those that it continues are more than {MAX_CHAIN}, which is the limit"
+                    "a version and those that it continues are more than {MAX_VERSION_CHAIN}, which is the limit"
                 ));
             }
         }
@@ -410,7 +417,7 @@ impl Catalogue {
 
     /// Returns whether a version may be continued: not if too many others are continued by it.
     pub(crate) fn may_be_continued(&self, mut id: VersionId) -> bool {
-        for _ in 1..MAX_CHAIN {
+        for _ in 1..MAX_VERSION_CHAIN {
             let before = self.version(id).and_then(|version| version.before);
             let Some(before) = before else {
                 return true;
@@ -425,12 +432,12 @@ impl Catalogue {
 }
 
 /// Returns the header of the section of a pack.
-fn entry(id: PackId, section: &[u8]) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
+fn entry(id: PackId, section: &[u8]) -> [u8; HEADER_LEN] {
+    let mut header = [0; HEADER_LEN];
     header[..16].copy_from_slice(&id.0);
     header[16..24].copy_from_slice(&(section.len() as u64).to_le_bytes());
-    let start = &section[..section.len().min(START)];
+    let start = &section[..section.len().min(CHECKED_START_LEN)];
     let checksum = hash(&[&header[..24], start].concat());
-    header[24..].copy_from_slice(&checksum[..CHECKSUM]);
+    header[24..].copy_from_slice(&checksum[..CHECKSUM_LEN]);
     header
 }

@@ -1,4 +1,4 @@
-//! Reads everything in an archive, and names what is lost.
+//! Reads all frames of an archive, and names the lost lines.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,10 +13,10 @@ use transcript_storage::parallel;
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::Error;
-use crate::limits::MAX_CHAIN;
+use crate::limits::MAX_VERSION_CHAIN;
 use crate::record::{Coding, DictionaryId};
 
-/// Which parts of an archive are read.
+/// Options that select the parts of an archive to check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
     subset: Option<(u32, NonZeroU32)>,
@@ -86,9 +86,9 @@ pub struct Loss {
 }
 
 /// The versions of which nothing is lost, each with the number of those that it continues.
-type Whole = HashMap<VersionId, usize>;
-/// What is wrong with frames: by pack and number.
-type Bad = HashMap<(u32, u32), String>;
+type IntactVersions = HashMap<VersionId, usize>;
+/// The reason of each damaged frame, by pack and number.
+type BadFrames = HashMap<(u32, u32), String>;
 
 impl Archive {
     /// Returns the length of all frames in the archive, in bytes.
@@ -99,7 +99,7 @@ impl Archive {
         frames.map(|frame| u64::from(frame.stored)).sum()
     }
 
-    /// Reads frames, compares them with their hashes, and names what cannot be read.
+    /// Reads frames, compares them with their hashes, and names the damaged ones.
     ///
     /// # Errors
     /// [`ErrorKind::Encrypted`](crate::ErrorKind::Encrypted).
@@ -121,7 +121,7 @@ impl Archive {
                 u32::from_le_bytes([id[0], id[1], id[2], id[3]]) % of == part % of
             })
         };
-        let mut bad = Bad::new();
+        let mut bad = BadFrames::new();
         let mut frames = Vec::new();
         for (number, pack) in (0..).zip(&self.catalogue.packs) {
             let all = 0..pack.index.frames.len() as u32;
@@ -208,8 +208,8 @@ impl Archive {
     }
 
     /// Finds the parts of files that are in bad frames.
-    fn add_losses(&self, bad: &Bad, check: &mut Check) {
-        let mut whole = Whole::new();
+    fn add_losses(&self, bad: &BadFrames, check: &mut Check) {
+        let mut whole = IntactVersions::new();
         for (name, versions) in &self.catalogue.files {
             let mut known: Vec<(u64, u64)> = Vec::new();
             for version in versions {
@@ -233,7 +233,7 @@ impl Archive {
                         break;
                     }
                 };
-                // Versions share what they have in common.
+                // Versions share their common start, so a damaged frame is reported once.
                 for loss in losses {
                     if !known.contains(&loss.bytes) {
                         known.push(loss.bytes);
@@ -245,7 +245,12 @@ impl Archive {
     }
 
     /// Returns how many versions a version continues that has all its parts, as they have; `None` if it has not.
-    fn depth_of_whole(&self, id: VersionId, bad: &Bad, whole: &Whole) -> Option<usize> {
+    fn depth_of_whole(
+        &self,
+        id: VersionId,
+        bad: &BadFrames,
+        whole: &IntactVersions,
+    ) -> Option<usize> {
         let version = self.version(id)?;
         let mut parts = version.extents.iter();
         if parts.any(|part| self.is_bad(id.pack, part.frame, bad)) {
@@ -258,16 +263,16 @@ impl Archive {
         let of = catalogue.referred_version(id.pack, before.pack, before.version)?;
         let has_kept = self.version(of)?.len >= before.keep;
         let depth = whole.get(&of)? + 1;
-        (has_kept && depth < MAX_CHAIN).then_some(depth)
+        (has_kept && depth < MAX_VERSION_CHAIN).then_some(depth)
     }
 
-    fn is_bad(&self, pack: u32, frame: u32, bad: &Bad) -> bool {
+    fn is_bad(&self, pack: u32, frame: u32, bad: &BadFrames) -> bool {
         let of = self.catalogue.packs.get(pack as usize);
         let is_known = of.is_some_and(|pack| (frame as usize) < pack.index.frames.len());
         !is_known || bad.contains_key(&(pack, frame))
     }
 
-    fn losses_of(&self, name: &str, version: VersionId, bad: &Bad) -> io::Result<Vec<Loss>> {
+    fn losses_of(&self, name: &str, version: VersionId, bad: &BadFrames) -> io::Result<Vec<Loss>> {
         let mut losses: Vec<Loss> = Vec::new();
         for piece in self.pieces(version)? {
             let is_bad = match piece.place {

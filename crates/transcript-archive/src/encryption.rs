@@ -18,7 +18,7 @@ use crate::files::{append_all, lock, remove_if_there};
 
 /// The size of reads and writes, in bytes.
 const BUFFER_SIZE: usize = 64 << 10;
-/// The longest file with keys that is read, in bytes.
+/// The maximum length of a file with keys, in bytes.
 const MAX_KEYS: u64 = 1 << 20;
 
 /// Secret keys of age, `AGE-SECRET-KEY-1…`.
@@ -88,7 +88,7 @@ impl Identities {
     }
 }
 
-/// How the files of an archive are encrypted.
+/// The keys with which the files of an archive are encrypted and decrypted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Encryption {
     /// Empty if they are not.

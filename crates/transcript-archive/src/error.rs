@@ -1,4 +1,4 @@
-//! Why an archive cannot be read or written.
+//! Errors of reading or writing an archive.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ pub struct Error {
     kind: ErrorKind,
     path: PathBuf,
     source: Option<io::Error>,
-    /// Why a file of the attempt is left over.
+    /// The error of removing an incomplete file, which is left behind.
     left: Option<Box<Self>>,
 }
 
@@ -60,7 +60,7 @@ pub enum ErrorKind {
     Io,
 }
 
-/// How a file on the disk compares to what would be restored.
+/// The result of a comparison of an existing file with the file that would be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Existing {

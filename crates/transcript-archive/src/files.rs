@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript_storage::{Disk, File};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a thread that panicked left is a cache that can be read.
+    // The mutexes guard caches, which a panic of another thread does not invalidate.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -9,12 +9,12 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
 
 use crate::record::{DictionaryId, hash};
 
-/// How much time is spent to save space.
+/// The compression effort: time that is spent to save space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// For much at once: as fast as a disk.
     Fast,
-    /// For what changed since yesterday.
+    /// For the changes of a day.
     Dense,
 }
 
@@ -101,7 +101,7 @@ impl<'d> Compressor<'d> {
     }
 
     /// Compresses without a dictionary.
-    pub(crate) fn compress_alone(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn compress_without_base(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
         self.alone.compress(content)
     }
 }

@@ -11,22 +11,22 @@ use crate::encryption::Encryption;
 use crate::error::{AtPath, Error};
 use crate::record::{DictionaryId, PackId};
 
-const PACKS: &str = "packs";
-const PACK: &str = ".jsonl.zst";
-const DICTIONARIES: &str = "dictionaries";
-const DICTIONARY: &str = ".dict";
+const PACKS_FOLDER: &str = "packs";
+const PACK_SUFFIX: &str = ".jsonl.zst";
+const DICTIONARIES_FOLDER: &str = "dictionaries";
+const DICTIONARY_SUFFIX: &str = ".dict";
 /// The suffix of the names of encrypted files.
-const ENCRYPTED: &str = ".age";
+const ENCRYPTED_SUFFIX: &str = ".age";
 /// The prefix of the names of incomplete files.
-const TEMPORARY: &str = ".new-";
+const TEMPORARY_PREFIX: &str = ".new-";
 /// The folders in which the files of sessions appear: no real folders, see [`ArchiveDisk`](crate::ArchiveDisk).
 pub(crate) const AREAS: [&str; 4] = ["projects", "tasks", "file-history", "todos"];
 
-/// Where the files of an archive are.
+/// The paths of the files of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) folder: PathBuf,
-    /// The folder for what is never encrypted: of an archive that is not, its own.
+    /// The folder of the files that are never encrypted: of an archive that is not encrypted, its own.
     local: PathBuf,
     pub(crate) encryption: Encryption,
 }
@@ -37,7 +37,7 @@ impl Layout {
         Self::encrypted(folder, folder, Encryption::default())
     }
 
-    /// An encrypted archive, and a folder for what is not.
+    /// An encrypted archive, and a folder for its unencrypted files.
     pub(crate) fn encrypted(folder: &Path, local: &Path, encryption: Encryption) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -58,7 +58,7 @@ impl Layout {
     /// The suffix of names of files; empty in an archive without encryption.
     fn end(&self) -> &'static str {
         if self.encryption.is_on() {
-            ENCRYPTED
+            ENCRYPTED_SUFFIX
         } else {
             ""
         }
@@ -78,27 +78,32 @@ impl Layout {
     }
 
     pub(crate) fn pack(&self, id: PackId) -> PathBuf {
-        let name = format!("{}{PACK}{}", id.to_hex(), self.end());
-        self.folder.join(PACKS).join(name)
+        let name = format!("{}{PACK_SUFFIX}{}", id.to_hex(), self.end());
+        self.folder.join(PACKS_FOLDER).join(name)
     }
 
     /// A dictionary as it is used, and as it is in the archive.
     pub(crate) fn dictionary(&self, id: DictionaryId) -> [PathBuf; 2] {
-        let name = format!("{}{DICTIONARY}", id.to_hex());
-        let used = self.local.join(DICTIONARIES).join(&name);
-        [used, self.folder.join(DICTIONARIES).join(name + self.end())]
+        let name = format!("{}{DICTIONARY_SUFFIX}", id.to_hex());
+        let used = self.local.join(DICTIONARIES_FOLDER).join(&name);
+        [
+            used,
+            self.folder
+                .join(DICTIONARIES_FOLDER)
+                .join(name + self.end()),
+        ]
     }
 
     /// The catalogue before it gets its name.
     pub(crate) fn new_catalogue(&self) -> PathBuf {
-        self.local.join(format!("{TEMPORARY}catalogue"))
+        self.local.join(format!("{TEMPORARY_PREFIX}catalogue"))
     }
 
     /// A pack as it is written, and as it is in the archive before it gets its name.
     pub(crate) fn new_pack(&self) -> [PathBuf; 2] {
-        let name = format!("{TEMPORARY}pack");
-        let written = self.local.join(PACKS).join(&name);
-        [written, self.folder.join(PACKS).join(name)]
+        let name = format!("{TEMPORARY_PREFIX}pack");
+        let written = self.local.join(PACKS_FOLDER).join(&name);
+        [written, self.folder.join(PACKS_FOLDER).join(name)]
     }
 
     /// Returns the packs in the folder, sorted by name. Files with other names are ignored, as a program that
@@ -106,18 +111,18 @@ impl Layout {
     pub(crate) fn packs_on(&self, disk: &dyn ReadDisk) -> Result<Vec<PackId>, Error> {
         let id = |name: &OsStr| {
             let name = name.to_str()?.strip_suffix(self.end())?;
-            PackId::from_hex(name.strip_suffix(PACK)?)
+            PackId::from_hex(name.strip_suffix(PACK_SUFFIX)?)
         };
-        self.list(disk, PACKS, id)
+        self.list(disk, PACKS_FOLDER, id)
     }
 
     /// Returns the dictionaries in the folder.
     pub(crate) fn dictionaries_on(&self, disk: &dyn ReadDisk) -> Result<Vec<DictionaryId>, Error> {
         let id = |name: &OsStr| {
             let name = name.to_str()?.strip_suffix(self.end())?;
-            DictionaryId::from_hex(name.strip_suffix(DICTIONARY)?)
+            DictionaryId::from_hex(name.strip_suffix(DICTIONARY_SUFFIX)?)
         };
-        self.list(disk, DICTIONARIES, id)
+        self.list(disk, DICTIONARIES_FOLDER, id)
     }
 
     fn list<T: Ord>(

@@ -1,6 +1,6 @@
 //! Keeps every version of sessions in packs, and reads them as if they were files (docs/archive.md).
 //!
-//! A capture stores what changed since the last one: [`Archive::capture`]. A pack is never changed after it
+//! A capture stores the changes since the last one: [`Archive::capture`]. A pack is never changed after it
 //! was written, so a folder that is synced with other machines works as an archive. [`ArchiveDisk`] shows
 //! the newest versions as files, for everything that reads through
 //! [`ReadDisk`](transcript_storage::ReadDisk).
@@ -19,11 +19,11 @@ mod capture;
 mod catalogue;
 mod check;
 mod cipher;
+#[cfg(test)]
+mod corrupt_index_tests;
 mod encryption;
 mod error;
 mod files;
-#[cfg(test)]
-mod forged;
 mod frame;
 mod layout;
 mod limits;

@@ -3,54 +3,60 @@
 
 use crate::record::{Coding, Frame, PackIndex, Version};
 
-/// The longest content of a frame, in bytes: twice the longest line that is stored in one piece. The same holds for a prefix.
-pub(crate) const MAX_FRAME: u64 = 64 << 20;
-/// The longest frame as it is stored, in bytes: what does not compress grows a little.
-const MAX_STORED: u64 = MAX_FRAME + (1 << 20);
-/// The longest index of a pack, in bytes, uncompressed.
-pub(crate) const MAX_INDEX: usize = 64 << 20;
-/// The most versions of a file that continue each other. The next one is stored as a whole.
-pub(crate) const MAX_CHAIN: usize = 1 << 14;
-/// A pack ends when its index, or what is kept in one frame about all its files, has this length, in bytes.
-pub(crate) const FULL_INDEX: usize = MAX_INDEX / 2;
+/// The maximum length of the content of a frame, in bytes: twice the longest line that is stored in one piece. The same holds for a prefix.
+pub(crate) const MAX_FRAME_LEN: u64 = 64 << 20;
+/// The maximum stored length of a frame, in bytes: content that does not compress grows a little.
+const MAX_STORED_FRAME_LEN: u64 = MAX_FRAME_LEN + (1 << 20);
+/// The maximum length of the index of a pack, in bytes, uncompressed.
+pub(crate) const MAX_INDEX_LEN: usize = 64 << 20;
+/// The maximum number of versions of a file that continue each other. The next one is stored as a whole.
+pub(crate) const MAX_VERSION_CHAIN: usize = 1 << 14;
+/// A pack ends when its index, its features or its summaries have this length, in bytes: each of them is read at once.
+pub(crate) const FULL_INDEX_LEN: usize = MAX_INDEX_LEN / 2;
 /// The maximum number of parts of a file that are searched for in other files. The rest is stored as it is, in few parts.
 pub(crate) const MAX_EXTENTS: usize = 200_000;
 
-/// The most bytes that the index takes for a frame, a version, a place or a slice, without what varies.
-const FRAME: usize = 48;
-const VERSION: usize = 160;
-const PLACE: usize = 11;
-const SLICE: usize = 20;
+/// The maximum number of bytes that the index takes for a frame, a version, a position or a slice, without their variable parts.
+const MAX_FRAME_RECORD_LEN: usize = 48;
+const MAX_VERSION_RECORD_LEN: usize = 160;
+const MAX_POSITION_LEN: usize = 11;
+const MAX_SLICE_LEN: usize = 20;
 
-/// Returns the most bytes that a frame takes in an index.
+/// Returns the maximum number of bytes that a frame takes in an index.
 pub(crate) fn frame_len(coding: &Coding) -> usize {
     match coding {
-        Coding::Prefix(slices) => FRAME + SLICE * slices.len(),
-        _ => FRAME,
+        Coding::Prefix(slices) => MAX_FRAME_RECORD_LEN + MAX_SLICE_LEN * slices.len(),
+        _ => MAX_FRAME_RECORD_LEN,
     }
 }
 
-/// Returns the most bytes that a version takes in an index.
+/// Returns the maximum number of bytes that a version takes in an index.
 pub(crate) fn version_len(version: &Version) -> usize {
-    VERSION + version.path.len() + SLICE * version.extents.len()
+    MAX_VERSION_RECORD_LEN + version.path.len() + MAX_SLICE_LEN * version.extents.len()
 }
 
-/// Returns the most bytes that an index takes in the index of a pack that has everything of its pack.
+/// Returns the maximum number of bytes that an index takes in the index of a pack that replaces its pack.
 pub(crate) fn joined_len(index: &PackIndex) -> usize {
     let frames = index.frames.iter();
-    let frames: usize = frames.map(|frame| frame_len(&frame.coding) + PLACE).sum();
+    let frames: usize = frames
+        .map(|frame| frame_len(&frame.coding) + MAX_POSITION_LEN)
+        .sum();
     let versions: usize = index.versions.iter().map(version_len).sum();
     let replaced = index.replaces.iter();
     let replaced: usize = replaced
-        .map(|replaced| FRAME + PLACE * replaced.frames.len())
+        .map(|replaced| MAX_FRAME_RECORD_LEN + MAX_POSITION_LEN * replaced.frames.len())
         .sum();
-    frames + versions + replaced + VERSION + SLICE * (index.packs.len() + index.copies.len())
+    frames
+        + versions
+        + replaced
+        + MAX_VERSION_RECORD_LEN
+        + MAX_SLICE_LEN * (index.packs.len() + index.copies.len())
 }
 
-/// Checks what an index states.
+/// Checks the values of an index against the limits.
 ///
 /// # Errors
-/// What is beyond a limit, and where.
+/// Names the value that exceeds a limit, and the frame or version that has it.
 pub(crate) fn check(index: &PackIndex) -> Result<(), String> {
     index.frames.iter().try_for_each(check_frame)?;
     // Each part of a file has content of its own.
@@ -80,9 +86,9 @@ fn check_frame(frame: &Frame) -> Result<(), String> {
         _ => 0,
     };
     for (what, len, most) in [
-        ("content", frame.len.into(), MAX_FRAME),
-        ("stored content", frame.stored.into(), MAX_STORED),
-        ("a prefix", prefix, MAX_FRAME),
+        ("content", frame.len.into(), MAX_FRAME_LEN),
+        ("stored content", frame.stored.into(), MAX_STORED_FRAME_LEN),
+        ("a prefix", prefix, MAX_FRAME_LEN),
     ] {
         if len > most {
             let at = frame.at;

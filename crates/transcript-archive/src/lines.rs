@@ -12,7 +12,7 @@ use memchr::{memchr, memrchr};
 pub(crate) type Feature = u64;
 
 /// Shorter texts identify no line, in bytes.
-const MIN_TEXT: usize = 64;
+const MIN_TEXT_LEN: usize = 64;
 /// The length of the start and of the end of a text that count, in bytes.
 const HEAD_LEN: usize = 192;
 const TAIL_LEN: usize = 64;
@@ -24,7 +24,7 @@ const SAMPLE_LEN: usize = 8;
 /// Returns the feature of a line, if it has a text that is long enough.
 pub(crate) fn feature(line: &[u8]) -> Option<Feature> {
     let longest = longest_text(line);
-    if longest.len() < MIN_TEXT {
+    if longest.len() < MIN_TEXT_LEN {
         return None;
     }
     let head = &longest[..longest.len().min(HEAD_LEN)];

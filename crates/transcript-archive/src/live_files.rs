@@ -12,9 +12,9 @@ use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SideFile};
 
 use crate::error::{AtPath, Error};
 
-/// What the name of a file starts and ends with while it is removed.
-const ASIDE: &str = ".pruned-";
-const ASIDE_END: &str = ".aside";
+/// The prefix and the suffix of the name of a file while `prune` removes it.
+const ASIDE_PREFIX: &str = ".pruned-";
+const ASIDE_SUFFIX: &str = ".aside";
 
 /// A file to capture.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct LiveFile {
     pub(crate) metadata: Metadata,
 }
 
-/// The files that were found.
+/// The files to capture, and the problems of finding them.
 #[derive(Debug, Default)]
 pub(crate) struct LiveFiles {
     /// Sorted by name.
@@ -38,8 +38,8 @@ pub(crate) struct LiveFiles {
     pub(crate) denied: usize,
 }
 
-/// A name in a folder, with the properties of what it leads to if the list had them.
-type Named = (String, Option<Metadata>);
+/// A name in a folder, with the metadata of its target if the list had them.
+type ListedName = (String, Option<Metadata>);
 
 impl LiveFiles {
     /// Finds the files of sessions as [`find`](Self::find) does, after files that a killed prune put aside got their names back.
@@ -51,8 +51,8 @@ impl LiveFiles {
         let mut problems = Vec::new();
         for path in &found.aside {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.strip_prefix(ASIDE).unwrap_or(&name);
-            let name = name.strip_suffix(ASIDE_END).unwrap_or(name);
+            let name = name.strip_prefix(ASIDE_PREFIX).unwrap_or(&name);
+            let name = name.strip_suffix(ASIDE_SUFFIX).unwrap_or(name);
             if let Err(error) = disk.rename_new(path, &path.with_file_name(name)) {
                 problems.push(Error::io(path, error));
             }
@@ -113,7 +113,7 @@ impl LiveFiles {
     }
 
     /// Returns the names in a folder that need not exist.
-    fn entries_next_to(&mut self, disk: &dyn ReadDisk, folder: &Path) -> Vec<Named> {
+    fn entries_next_to(&mut self, disk: &dyn ReadDisk, folder: &Path) -> Vec<ListedName> {
         match self.entries(disk, folder) {
             Ok(names) => names,
             Err(error) => {
@@ -126,11 +126,11 @@ impl LiveFiles {
     }
 
     /// Returns the names in a folder, sorted.
-    fn entries(&mut self, disk: &dyn ReadDisk, folder: &Path) -> io::Result<Vec<Named>> {
+    fn entries(&mut self, disk: &dyn ReadDisk, folder: &Path) -> io::Result<Vec<ListedName>> {
         let mut names = Vec::new();
         for entry in disk.list(folder)? {
             let entry = entry?;
-            // Those of a link are not those of what it leads to.
+            // The metadata of a link are not those of its target.
             let known = entry.metadata.filter(|_| entry.kind != FileKind::Link);
             match entry.name.into_string() {
                 Ok(name) => names.push((name, known)),
@@ -149,7 +149,7 @@ impl LiveFiles {
         for (file, known) in names {
             let path = folder.join(&file);
             let below = format!("{name}/{file}");
-            if disk.layout().id_of(&file).is_some() || file.starts_with(ASIDE) {
+            if disk.layout().id_of(&file).is_some() || file.starts_with(ASIDE_PREFIX) {
                 self.add(disk, &path, below, known);
             } else if is_session_name(&file) && self.is_folder(disk, &path, known) {
                 self.add_below(disk, &path, &below);
@@ -184,7 +184,7 @@ impl LiveFiles {
 
     fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String, known: Option<Metadata>) {
         let file = name.rsplit('/').next().unwrap_or(&name);
-        if file.starts_with(ASIDE) {
+        if file.starts_with(ASIDE_PREFIX) {
             return self.aside.push(path.to_owned());
         }
         if may_hold_credentials(file) {
@@ -223,5 +223,5 @@ fn not_utf8(path: &Path) -> Error {
 /// Returns the name of a file while it is removed, which no client takes for a session.
 pub(crate) fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{ASIDE}{name}{ASIDE_END}"))
+    path.with_file_name(format!("{ASIDE_PREFIX}{name}{ASIDE_SUFFIX}"))
 }

@@ -15,7 +15,7 @@ use crate::names::{below_project, is_own, project_of, session_of};
 const READ_SIZE: usize = 256 << 10;
 
 /// A file of a session: its path in the archive, and a version.
-type File<'a> = (&'a str, VersionId);
+type ArchivedVersion<'a> = (&'a str, VersionId);
 
 impl Archive {
     /// Returns which of these files were left behind by a move: those of sessions of which another project has a file that
@@ -23,9 +23,9 @@ impl Archive {
     /// A file of such a session that has no like there stays, too.
     pub(crate) fn left_behind<'a>(
         &self,
-        files: impl Iterator<Item = File<'a>>,
+        files: impl Iterator<Item = ArchivedVersion<'a>>,
     ) -> HashSet<&'a str> {
-        let mut places = HashMap::<&str, Vec<File<'a>>>::new();
+        let mut places = HashMap::<&str, Vec<ArchivedVersion<'a>>>::new();
         for (name, version) in files {
             if let Some(below) = below_project(name).filter(|_| is_session_name(session_of(name))) {
                 places.entry(below).or_default().push((name, version));
@@ -68,13 +68,13 @@ impl Archive {
     }
 
     /// Returns when the version was captured, and an order of versions of the same time.
-    fn age(&self, (name, version): File<'_>) -> impl Ord + use<'_> {
+    fn age(&self, (name, version): ArchivedVersion<'_>) -> impl Ord + use<'_> {
         (self.captured(version), version, name.len())
     }
 
     /// Returns whether `one` of two own files of a session was left behind when the session was moved to where `other` is: what
     /// is in it is in the other one as well, or is only a move. What cannot be read was not.
-    fn is_left_for(&self, one: File<'_>, other: File<'_>) -> bool {
+    fn is_left_for(&self, one: ArchivedVersion<'_>, other: ArchivedVersion<'_>) -> bool {
         let (Some(len), Some(other_len)) = (self.len(one), self.len(other)) else {
             return false;
         };
@@ -93,12 +93,12 @@ impl Archive {
         }
     }
 
-    fn len(&self, (_, version): File<'_>) -> Option<u64> {
+    fn len(&self, (_, version): ArchivedVersion<'_>) -> Option<u64> {
         self.version(version).map(|version| version.len)
     }
 
     /// Returns whether all bytes of a file are the start of another one.
-    fn is_start_of(&self, one: File<'_>, other: File<'_>) -> bool {
+    fn is_start_of(&self, one: ArchivedVersion<'_>, other: ArchivedVersion<'_>) -> bool {
         let (Some(len), Some(other_len)) = (self.len(one), self.len(other)) else {
             return false;
         };
@@ -124,9 +124,9 @@ impl Archive {
     }
 
     /// Returns whether the lines of a file from this offset on only say where the session was moved.
-    fn has_only_moves(&self, file: File<'_>, from: u64) -> bool {
+    fn has_only_moves(&self, file: ArchivedVersion<'_>, from: u64) -> bool {
         let is_move = |line: &[u8]| {
-            let line: Option<Line<'_>> = serde_json::from_slice(line).ok();
+            let line: Option<LineIds<'_>> = serde_json::from_slice(line).ok();
             line.is_some_and(|line| line.kind.as_deref() == Some("relocated"))
         };
         let mut is_only = true;
@@ -136,11 +136,16 @@ impl Archive {
 
     /// Returns whether `other` has all entries of a file: it was written again, with the new folder in each line. Of files with
     /// the same entries the newer one stays.
-    fn has_entries_of(&self, one: File<'_>, other: File<'_>, is_newer: bool) -> bool {
+    fn has_entries_of(
+        &self,
+        one: ArchivedVersion<'_>,
+        other: ArchivedVersion<'_>,
+        is_newer: bool,
+    ) -> bool {
         let uuids = |file| {
             let mut uuids = HashSet::new();
             let is_read = self.each_line(file, 0, &mut |line| {
-                let line: Option<Line<'_>> = serde_json::from_slice(line).ok();
+                let line: Option<LineIds<'_>> = serde_json::from_slice(line).ok();
                 uuids.extend(line.and_then(|line| line.uuid.map(Cow::into_owned)));
             });
             Some(uuids).filter(|uuids| is_read && !uuids.is_empty())
@@ -152,7 +157,7 @@ impl Archive {
     }
 
     /// Passes the lines of a file from an offset on to `see`. Returns whether all of them could be read.
-    fn each_line(&self, file: File<'_>, from: u64, see: &mut dyn FnMut(&[u8])) -> bool {
+    fn each_line(&self, file: ArchivedVersion<'_>, from: u64, see: &mut dyn FnMut(&[u8])) -> bool {
         let (Some(len), Ok(pieces)) = (self.len(file), self.pieces(file.1)) else {
             return false;
         };
@@ -178,9 +183,9 @@ impl Archive {
     }
 }
 
-/// What is read of a line.
+/// The fields of a line that identify its entry.
 #[derive(Deserialize)]
-struct Line<'l> {
+struct LineIds<'l> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Cow<'l, str>>,
     #[serde(borrow, default)]

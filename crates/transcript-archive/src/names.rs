@@ -1,4 +1,4 @@
-//! What the paths of files in an archive say: `projects/PROJECT/SESSION.jsonl` and the files next to it.
+//! The project and the session of a path in an archive: `projects/PROJECT/SESSION.jsonl` and the files next to it.
 
 use transcript_storage::outside_names::is_session_name;
 

@@ -1,4 +1,4 @@
-//! Writes packs: cuts files into frames, finds what is stored already, and compresses on several threads.
+//! Writes packs: divides files into frames, finds lines that are stored already, and compresses on several threads.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -15,38 +15,38 @@ use crate::catalogue::Pack;
 use crate::error::{AtPath, Error};
 use crate::files::{append_all, lock, remove_if_there};
 use crate::frame::{Compressor, Dictionary, Effort, compress_after, decompress};
-use crate::limits::{self, FULL_INDEX, MAX_EXTENTS};
+use crate::limits::{self, FULL_INDEX_LEN, MAX_EXTENTS};
 use crate::lines::{Feature, FrameLines, feature, first_line, is_similar};
 use crate::pack;
 use crate::record::{
-    Coding, DictionaryId, Extent, Frame, Hash, PackId, PackIndex, Place, Replaced, Slice, Version,
-    hash,
+    Coding, DictionaryId, Extent, Frame, FramePosition, Hash, PackId, PackIndex, Replaced, Slice,
+    Version, hash,
 };
 
 /// The length of the content at which a frame ends, in bytes.
 const FRAME_LEN: usize = 1 << 20;
 /// The length of the content, in bytes, from which no other file shares a frame. Longer files are read alone.
 const SHARED_FRAME_LEN: usize = 256 << 10;
-/// Longer lines are cut, as a frame holds less than 4 GiB.
-const MAX_LINE: usize = 32 << 20;
-/// A pack of this length has a copy of its dictionary, in bytes.
-const WITH_COPY: u64 = 64 << 20;
+/// The maximum length of a line in a frame, in bytes. Longer lines are divided, as a frame holds less than 4 GiB.
+const MAX_LINE_LEN: usize = 32 << 20;
+/// The length of a pack, in bytes, from which it has a copy of its dictionary.
+const DICTIONARY_COPY_PACK_LEN: u64 = 64 << 20;
 /// The maximum number of frames for each thread that are being compressed or wait for it.
 const WAITING_FRAMES_PER_THREAD: usize = 3;
 /// The maximum number of frames that are kept to compare lines with.
 const MAX_ACTIVE_FRAMES: usize = 6;
 /// One of this number of features is kept; more are kept of the first lines of a file.
-const SAMPLE: Feature = 16;
-const FIRST_LINES: usize = 4;
+const FEATURE_SAMPLING: Feature = 16;
+const FULLY_SAMPLED_LINES: usize = 4;
 /// The minimum number of lines of a file in a frame before the frame is read to compare lines with it.
-const MIN_HITS: u32 = 2;
+const MIN_FRAME_HITS: u32 = 2;
 /// After this number of copied lines in a row the next frame is expected to have the next one.
-const LONG_RUN: u32 = 16;
-/// The number of frames that are read to compare lines with: these, one more for each `READ_EVERY` bytes, and one more
-/// for each `READ_FOR_FOUND` bytes that were found.
+const LONG_COPY_RUN: u32 = 16;
+/// The number of frames that are read to compare lines with: these, one more for each `SEARCHED_BYTES_PER_READ` bytes, and one more
+/// for each `FOUND_BYTES_PER_READ` bytes that were found.
 const BASE_READS: u64 = 8;
-const READ_EVERY: u64 = 512 << 10;
-const READ_FOR_FOUND: u64 = 32 << 10;
+const SEARCHED_BYTES_PER_READ: u64 = 512 << 10;
+const FOUND_BYTES_PER_READ: u64 = 32 << 10;
 /// The number of the pack that is being written.
 const THIS_PACK: u32 = u32::MAX;
 
@@ -65,18 +65,19 @@ struct Job {
     order: u64,
     number: u32,
     content: Arc<[u8]>,
-    how: How,
+    how: JobCoding,
     is_lines: bool,
 }
 
-enum How {
+/// The compression that a frame is to get.
+enum JobCoding {
     Alone,
     Dictionary,
     Prefix(Vec<u8>, Vec<Slice>),
 }
 
 /// A compressed frame.
-struct Done {
+struct CompressedFrame {
     number: u32,
     stored: io::Result<Vec<u8>>,
     len: usize,
@@ -85,7 +86,7 @@ struct Done {
     is_lines: bool,
 }
 
-/// How packs are written.
+/// The limits and the effort of writing packs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) threads: usize,
@@ -94,17 +95,17 @@ pub(crate) struct Limits {
     pub(crate) effort: Effort,
 }
 
-/// The sums of what was written.
+/// The number and the length of the written packs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct PackTotals {
     pub(crate) packs: u64,
     /// The length of the packs, in bytes.
     pub(crate) stored: u64,
 }
 
-/// Where lines are that other lines may repeat.
+/// An index of lines that later lines may repeat.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownLines {
     /// By the lower half of the feature: pack, frame and offset.
     places: HashMap<u32, (u32, u32, u32)>,
     /// The frames in which lines were found last.
@@ -129,9 +130,9 @@ pub(crate) struct Packer<'a> {
     archive: &'a mut Archive,
     dictionary: Option<Arc<Dictionary>>,
     jobs: SyncSender<Job>,
-    done: Receiver<(u64, Done)>,
+    done: Receiver<(u64, CompressedFrame)>,
     /// The compressed frames that wait for an earlier frame.
-    early: BTreeMap<u64, Done>,
+    early: BTreeMap<u64, CompressedFrame>,
     sent: u64,
     written: u64,
     most_waiting: u64,
@@ -139,15 +140,15 @@ pub(crate) struct Packer<'a> {
     lines: OpenFrame,
     other: OpenFrame,
     repeated: OpenFrame,
-    known: Known,
+    known: KnownLines,
     index: PackIndex,
     frames: Vec<Option<Frame>>,
     layout: pack::Layout,
     file: Option<(Arc<dyn File>, PathBuf)>,
     hasher: blake3::Hasher,
     len: u64,
-    total: Written,
-    /// The file that is being added.
+    total: PackTotals,
+    /// The parts of the file that is being added.
     extents: Vec<Extent>,
     first_lines: usize,
     /// The summaries that callers store with the versions.
@@ -171,6 +172,7 @@ impl<'a> Packer<'a> {
             threads, effort, ..
         } = limits;
         let most_waiting = threads * WAITING_FRAMES_PER_THREAD;
+        // Bounded, so that a fast disk does not fill the memory with frames that wait for the compressor.
         let (jobs, waiting) = sync_channel::<Job>(most_waiting);
         let (finished, done) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
@@ -192,7 +194,7 @@ impl<'a> Packer<'a> {
             lines: OpenFrame::default(),
             other: OpenFrame::default(),
             repeated: OpenFrame::default(),
-            known: Known::default(),
+            known: KnownLines::default(),
             index: PackIndex {
                 captured,
                 ..PackIndex::default()
@@ -202,7 +204,7 @@ impl<'a> Packer<'a> {
             file: None,
             hasher: blake3::Hasher::new(),
             len: 0,
-            total: Written::default(),
+            total: PackTotals::default(),
             extents: Vec::new(),
             first_lines: 0,
             summaries: Vec::new(),
@@ -241,7 +243,8 @@ impl<'a> Packer<'a> {
     pub(crate) fn add_lines(&mut self, mut bytes: &[u8], search: bool) -> Result<(), Error> {
         while !bytes.is_empty() {
             let line = first_line(bytes);
-            let line = &line[..line.len().min(MAX_LINE)];
+            // A part of a long line is no line for the search, but all parts together are the same bytes.
+            let line = &line[..line.len().min(MAX_LINE_LEN)];
             bytes = &bytes[line.len()..];
             self.add_line(line, search)?;
         }
@@ -250,6 +253,7 @@ impl<'a> Packer<'a> {
 
     fn add_line(&mut self, line: &[u8], search: bool) -> Result<(), Error> {
         let feature = feature(line);
+        // A file of very many copied lines would get an index that no reader accepts.
         let search = search && self.extents.len() < MAX_EXTENTS;
         if search && let Some((pack, frame, start)) = self.find(line, feature)? {
             let Some((_, _, lines)) = self.known.active.front() else {
@@ -260,22 +264,26 @@ impl<'a> Packer<'a> {
             self.known.next = Some((pack, frame, start + base.len() as u32));
             let pack = self.refer_to(pack);
             self.repeated.repeat(pack, frame, start, base);
-            let number = self.number_of(Which::Repeated);
+            let number = self.number_of(FrameKind::Repeated);
             self.add_extent(number, self.repeated.content.len(), line);
             self.repeated.content.extend(line);
             let is_full =
                 self.repeated.content.len() >= FRAME_LEN || self.repeated.prefix.len() >= FRAME_LEN;
             return if is_full {
-                self.close(Which::Repeated)
+                self.close(FrameKind::Repeated)
             } else {
                 Ok(())
             };
         }
+        // A line that is not a copy ends the run: the fork has a line of its own here.
         (self.known.next, self.known.run) = (None, 0);
-        let number = self.number_of(Which::Lines);
+        let number = self.number_of(FrameKind::Lines);
         let start = self.lines.content.len();
         if let Some(feature) = feature {
-            let is_kept = feature.is_multiple_of(SAMPLE) || self.first_lines < FIRST_LINES;
+            // The first lines of a file are kept in any case, since a fork is recognized by the first lines that it
+            // copies.
+            let is_kept =
+                feature.is_multiple_of(FEATURE_SAMPLING) || self.first_lines < FULLY_SAMPLED_LINES;
             self.first_lines += 1;
             if is_kept {
                 let key = feature as u32;
@@ -290,7 +298,7 @@ impl<'a> Packer<'a> {
         self.add_extent(number, start, line);
         self.lines.content.extend(line);
         if self.lines.content.len() >= FRAME_LEN {
-            self.close(Which::Lines)
+            self.close(FrameKind::Lines)
         } else {
             Ok(())
         }
@@ -299,11 +307,11 @@ impl<'a> Packer<'a> {
     /// Adds bytes of a file that is not lines.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for part in bytes.chunks(FRAME_LEN) {
-            let number = self.number_of(Which::Other);
+            let number = self.number_of(FrameKind::Other);
             self.add_extent(number, self.other.content.len(), part);
             self.other.content.extend(part);
             if self.other.content.len() >= FRAME_LEN {
-                self.close(Which::Other)?;
+                self.close(FrameKind::Other)?;
             }
         }
         Ok(())
@@ -312,6 +320,8 @@ impl<'a> Packer<'a> {
     fn add_extent(&mut self, frame: u32, start: usize, bytes: &[u8]) {
         let lines = memchr::memchr_iter(b'\n', bytes).count() as u32;
         let (start, len) = (start as u32, bytes.len() as u32);
+        // Adjacent lines are one extent; a session that was not copied from elsewhere has a few instead of one for each
+        // line.
         if let Some(last) = self.extents.last_mut()
             && last.frame == frame
             && last.start + last.len == start
@@ -328,9 +338,10 @@ impl<'a> Packer<'a> {
         });
     }
 
-    /// Ends a file: `version` has everything but what was added and the summary.
+    /// Ends a file: `version` is complete except for its extents and the summary.
     pub(crate) fn end_file(&mut self, mut version: Version, summary: &[u8]) -> Result<(), Error> {
         version.extents = mem::take(&mut self.extents);
+        // Hits count for one file: a frame is read only for a file that has several lines in it.
         self.known.hits.clear();
         self.first_lines = 0;
         self.known.next = None;
@@ -339,8 +350,10 @@ impl<'a> Packer<'a> {
             self.lines.content.push(b'\n');
         }
         self.add_version(version, summary);
+        // Small files share a frame, which compresses better. After a long one it ends, so that reading it does not read
+        // others.
         if self.lines.content.len() >= SHARED_FRAME_LEN {
-            self.close(Which::Lines)?;
+            self.close(FrameKind::Lines)?;
         }
         let is_full = self.len >= self.limits.pack_len || self.is_index_full();
         if is_full {
@@ -349,11 +362,11 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Returns whether what is said about the files of the pack would soon be too long to be read.
+    /// Returns whether the index, the features or the summaries of the pack would soon exceed their limits.
     fn is_index_full(&self) -> bool {
         [self.index_len, self.summaries.len(), self.known.new.len()]
             .iter()
-            .any(|len| *len >= FULL_INDEX)
+            .any(|len| *len >= FULL_INDEX_LEN)
     }
 
     /// Adds a version, and returns its number.
@@ -366,8 +379,16 @@ impl<'a> Packer<'a> {
     }
 
     /// Adds the content of a frame of another pack, and returns where it is now.
-    pub(crate) fn add_content(&mut self, content: &[u8], is_lines: bool) -> Result<Place, Error> {
-        let which = if is_lines { Which::Lines } else { Which::Other };
+    pub(crate) fn add_content(
+        &mut self,
+        content: &[u8],
+        is_lines: bool,
+    ) -> Result<FramePosition, Error> {
+        let which = if is_lines {
+            FrameKind::Lines
+        } else {
+            FrameKind::Other
+        };
         let frame = self.number_of(which);
         let open = if is_lines {
             &mut self.lines
@@ -379,7 +400,7 @@ impl<'a> Packer<'a> {
         if open.content.len() >= FRAME_LEN {
             self.close(which)?;
         }
-        Ok(Place { frame, start })
+        Ok(FramePosition { frame, start })
     }
 
     /// Adds the content of a frame with a prefix, which is the content of slices, and returns where it is now. The packs of the
@@ -389,23 +410,23 @@ impl<'a> Packer<'a> {
         content: &[u8],
         slices: &[(Option<u32>, Slice)],
         prefix: &[u8],
-    ) -> Result<Place, Error> {
+    ) -> Result<FramePosition, Error> {
         for (pack, slice) in slices {
             let pack = pack.map_or(0, |pack| self.refer_to(pack));
             self.repeated.slices.push(Slice { pack, ..*slice });
         }
         self.repeated.prefix.extend(prefix);
-        let frame = self.number_of(Which::Repeated);
+        let frame = self.number_of(FrameKind::Repeated);
         let start = self.repeated.content.len() as u32;
         self.repeated.content.extend(content);
         if self.repeated.content.len() >= FRAME_LEN || self.repeated.prefix.len() >= FRAME_LEN {
-            self.close(Which::Repeated)?;
+            self.close(FrameKind::Repeated)?;
         }
-        Ok(Place { frame, start })
+        Ok(FramePosition { frame, start })
     }
 
     /// Adds the feature of a line of which the place is known.
-    pub(crate) fn add_feature(&mut self, feature: [u8; 4], place: Place) {
+    pub(crate) fn add_feature(&mut self, feature: [u8; 4], place: FramePosition) {
         self.known.new.extend(feature);
         self.known.new.extend(place.frame.to_le_bytes());
         self.known.new.extend(place.start.to_le_bytes());
@@ -444,6 +465,7 @@ impl<'a> Packer<'a> {
             (None, Some(feature)) => self.find_feature(line, feature)?,
             (found, _) => found,
         };
+        // The budget of frame reads grows with both: a capture without copies reads few frames, one full of forks many.
         self.known.searched += line.len() as u64;
         self.known.found += found.map_or(0, |_| line.len() as u64);
         self.known.run = found.map_or(0, |_| self.known.run + 1);
@@ -459,8 +481,10 @@ impl<'a> Packer<'a> {
             return Ok(Some((pack, frame, start)));
         }
         let active = self.known.active.front();
+        // After a long run at the end of a frame the fork most likely continues with the next frame, which is worth a
+        // read.
         let is_end = active.is_some_and(|(_, _, lines)| lines.line_at(start).is_none());
-        if !is_end || self.known.run < LONG_RUN || !self.activate(pack, frame + 1)? {
+        if !is_end || self.known.run < LONG_COPY_RUN || !self.activate(pack, frame + 1)? {
             return Ok(None);
         }
         let is_base = self.is_base(pack, frame + 1, 0, line);
@@ -488,7 +512,7 @@ impl<'a> Packer<'a> {
         };
         let hits = self.known.hits.entry((pack, frame)).or_default();
         *hits += 1;
-        if *hits < MIN_HITS || !self.activate(pack, frame)? {
+        if *hits < MIN_FRAME_HITS || !self.activate(pack, frame)? {
             return Ok(None);
         }
         self.known.hits.remove(&(pack, frame));
@@ -505,12 +529,14 @@ impl<'a> Packer<'a> {
         // The frame that is being filled repeats its own lines without help.
         let is_open = pack == THIS_PACK && self.lines.number == Some(frame);
         let known = &self.known;
-        let most = BASE_READS + known.searched / READ_EVERY + known.found / READ_FOR_FOUND;
+        let most = BASE_READS
+            + known.searched / SEARCHED_BYTES_PER_READ
+            + known.found / FOUND_BYTES_PER_READ;
         if is_open || known.reads > most {
             return Ok(false);
         }
         self.known.reads += 1;
-        // What cannot be read is stored again.
+        // A damaged frame is not a base: its lines are stored again, in full.
         let Ok(content) = self.content(pack, frame)? else {
             return Ok(false);
         };
@@ -551,6 +577,7 @@ impl<'a> Packer<'a> {
             });
         }
         let is_open = [&self.lines, &self.other, &self.repeated];
+        // A frame can be read only after it was written. An open one repeats its own lines without help.
         let is_open = is_open.iter().any(|open| open.number == Some(frame));
         if is_open || frame as usize >= self.frames.len() {
             return Ok(Err(io::ErrorKind::NotFound.into()));
@@ -572,6 +599,7 @@ impl<'a> Packer<'a> {
             let dictionary = match found.coding {
                 Coding::Dictionary(_) => self.dictionary.as_deref(),
                 Coding::Plain => None,
+                // A base never has a base itself, so a damaged frame costs only the lines that repeat it directly.
                 Coding::Prefix(_) => return Err(io::ErrorKind::InvalidData.into()),
             };
             let content = decompress(&stored, found.len as usize, dictionary)?;
@@ -596,17 +624,18 @@ impl<'a> Packer<'a> {
             for (feature, place) in self.archive.features(number) {
                 let place = (number, place.frame, place.start);
                 let feature = u32::from_le_bytes(feature);
+                // The oldest pack first: copies of copies then all refer to the original.
                 self.known.places.entry(feature).or_insert(place);
             }
         }
     }
 
-    fn number_of(&mut self, which: Which) -> u32 {
+    fn number_of(&mut self, which: FrameKind) -> u32 {
         let frames = &mut self.frames;
         let open = match which {
-            Which::Lines => &mut self.lines,
-            Which::Other => &mut self.other,
-            Which::Repeated => &mut self.repeated,
+            FrameKind::Lines => &mut self.lines,
+            FrameKind::Other => &mut self.other,
+            FrameKind::Repeated => &mut self.repeated,
         };
         *open.number.get_or_insert_with(|| {
             frames.push(None);
@@ -615,30 +644,31 @@ impl<'a> Packer<'a> {
     }
 
     /// Sends a frame to be compressed, if it has content.
-    fn close(&mut self, which: Which) -> Result<(), Error> {
+    fn close(&mut self, which: FrameKind) -> Result<(), Error> {
         let open = match which {
-            Which::Lines => &mut self.lines,
-            Which::Other => &mut self.other,
-            Which::Repeated => &mut self.repeated,
+            FrameKind::Lines => &mut self.lines,
+            FrameKind::Other => &mut self.other,
+            FrameKind::Repeated => &mut self.repeated,
         };
         let open = mem::take(open);
         let Some(number) = open.number else {
             return Ok(());
         };
         let how = match which {
-            Which::Repeated => How::Prefix(open.prefix, open.slices),
-            _ => How::Dictionary,
+            FrameKind::Repeated => JobCoding::Prefix(open.prefix, open.slices),
+            _ => JobCoding::Dictionary,
         };
-        self.send(number, open.content, how, which == Which::Lines)
+        self.send(number, open.content, how, which == FrameKind::Lines)
     }
 
     fn send(
         &mut self,
         number: u32,
         content: Vec<u8>,
-        how: How,
+        how: JobCoding,
         is_lines: bool,
     ) -> Result<(), Error> {
+        // Counts frames that are compressed and wait for an earlier one, too. The channel alone would not bound them.
         while self.sent - self.written >= self.most_waiting {
             self.receive()?;
         }
@@ -678,6 +708,7 @@ impl<'a> Packer<'a> {
 
     /// Writes the frames that are next.
     fn write_early(&mut self) -> Result<(), Error> {
+        // In the order in which they were sent, so that offsets do not depend on the speed of the threads.
         while let Some(done) = self.early.remove(&self.written) {
             self.written += 1;
             let [path, _] = self.archive.layout.new_pack();
@@ -702,11 +733,13 @@ impl<'a> Packer<'a> {
         if self.file.is_none() {
             let [path, _] = self.archive.layout.new_pack();
             let disk = &*self.archive.disk;
+            // A killed capture may have left a pack under the temporary name.
             remove_if_there(disk, &path).at(&path)?;
             let opened = disk.open(&path, true).at(&path)?;
             self.file = Some((opened.file, path));
         }
         if let Some((file, path)) = &self.file {
+            // Before each write: clients write to the same disk meanwhile.
             self.archive.check_space(bytes.len() as u64)?;
             append_all(&**file, bytes).at(path)?;
         }
@@ -721,7 +754,7 @@ impl<'a> Packer<'a> {
     /// The pack is not there then, except when only the sync of its folder failed: then it is there, whole, and the next capture
     /// finds it. Temporary files of it may be left, which the caller removes ([`Archive::after_failure`]).
     fn end_pack(&mut self) -> Result<(), Error> {
-        for which in [Which::Lines, Which::Other, Which::Repeated] {
+        for which in [FrameKind::Lines, FrameKind::Other, FrameKind::Repeated] {
             self.close(which)?;
         }
         while self.written < self.sent {
@@ -735,6 +768,7 @@ impl<'a> Packer<'a> {
             mem::take(&mut self.known.new),
             mem::take(&mut self.summaries),
         );
+        // Compressed by the threads as well, so they are written before the index, which needs their offsets.
         self.index.features = self.add_hidden(features)?;
         self.index.summaries = self.add_hidden(summaries)?;
         while self.written < self.sent {
@@ -744,12 +778,13 @@ impl<'a> Packer<'a> {
         let captured = self.index.captured;
         let mut index = mem::take(&mut self.index);
         self.index.captured = captured;
-        // What a file that was omitted had is not used, but is there.
+        // Frames with content of a dropped file stay in the pack: no version refers to them, but they were already written.
         index.frames = mem::take(&mut self.frames).into_iter().flatten().collect();
         let [new, stored] = self.archive.layout.new_pack();
         let (end, section) = mem::take(&mut self.layout).finish(&index).at(&new)?;
         self.write(&end)?;
         let mut id = PackId([0; 16]);
+        // The name is the hash of all bytes, so two captures of the same content can only write the same file.
         id.0.copy_from_slice(&self.hasher.finalize().as_bytes()[..16]);
         self.hasher = blake3::Hasher::new();
         self.total.packs += 1;
@@ -769,6 +804,7 @@ impl<'a> Packer<'a> {
                 .at(&stored)?;
             remove_if_there(&*archive.disk, &new).at(&new)?;
         } else {
+            // Before the rename: a power cut must not leave a pack under its final name whose bytes are missing.
             file.sync().at(&new)?;
             drop(file);
         }
@@ -817,7 +853,7 @@ impl<'a> Packer<'a> {
         {
             self.index.dictionaries.push(dictionary.id);
             copies.retain(|(id, _)| *id != dictionary.id);
-            if !self.has_copy(dictionary.id) || self.len >= WITH_COPY {
+            if !self.has_copy(dictionary.id) || self.len >= DICTIONARY_COPY_PACK_LEN {
                 copies.insert(0, (dictionary.id, dictionary.bytes.clone()));
             }
         }
@@ -856,19 +892,19 @@ impl<'a> Packer<'a> {
         }
         self.frames.push(None);
         let number = self.frames.len() as u32 - 1;
-        self.send(number, content, How::Alone, false)?;
+        self.send(number, content, JobCoding::Alone, false)?;
         Ok(Some(number))
     }
 
     /// Completes the last pack.
-    pub(crate) fn finish(mut self) -> Result<Written, Error> {
+    pub(crate) fn finish(mut self) -> Result<PackTotals, Error> {
         self.end_pack()?;
         Ok(self.total)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum FrameKind {
     Lines,
     Other,
     Repeated,
@@ -898,7 +934,7 @@ impl OpenFrame {
 /// Compresses frames until no more can come.
 fn compress_all(
     waiting: &Mutex<Receiver<Job>>,
-    finished: &Sender<(u64, Done)>,
+    finished: &Sender<(u64, CompressedFrame)>,
     dictionary: Option<&Dictionary>,
     effort: Effort,
 ) {
@@ -923,15 +959,15 @@ fn compress<'d>(
     compressor: &mut Option<Compressor<'d>>,
     dictionary: Option<&'d Dictionary>,
     effort: Effort,
-) -> Done {
+) -> CompressedFrame {
     let hash = hash(&job.content);
     let coding = match &job.how {
-        How::Prefix(_, slices) => Coding::Prefix(slices.clone()),
-        How::Dictionary if dictionary.is_some() => Coding::Dictionary(0),
+        JobCoding::Prefix(_, slices) => Coding::Prefix(slices.clone()),
+        JobCoding::Dictionary if dictionary.is_some() => Coding::Dictionary(0),
         _ => Coding::Plain,
     };
     let mut run = || -> io::Result<Vec<u8>> {
-        if let How::Prefix(prefix, _) = &job.how {
+        if let JobCoding::Prefix(prefix, _) = &job.how {
             return compress_after(prefix, &job.content);
         }
         let compressor = match compressor {
@@ -939,11 +975,11 @@ fn compress<'d>(
             None => compressor.insert(Compressor::new(dictionary, effort)?),
         };
         match job.how {
-            How::Alone => compressor.compress_alone(&job.content),
+            JobCoding::Alone => compressor.compress_without_base(&job.content),
             _ => compressor.compress(&job.content),
         }
     };
-    Done {
+    CompressedFrame {
         number: job.number,
         stored: run(),
         len: job.content.len(),

@@ -19,7 +19,7 @@ const READ_SIZE: usize = 1 << 20;
 /// The default minimum age of a version before its file may be removed.
 const DEFAULT_HOLD: Duration = Duration::from_secs(7 * 86_400);
 
-/// Which live files are removed.
+/// Options that select the live files to remove.
 #[derive(Clone, Debug)]
 pub struct PruneOptions {
     older_than: Duration,
@@ -34,7 +34,7 @@ impl Default for PruneOptions {
 }
 
 impl PruneOptions {
-    /// Removes nothing, and says what could be removed of sessions that were not changed for 30 days.
+    /// A dry run: returns the sessions that were not changed for 30 days and could be removed, and removes nothing.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl PruneOptions {
         self
     }
 
-    /// Takes only what was captured at least this time ago; the default is seven days. A shorter time leaves less of it to notice that
+    /// Removes only versions captured at least this time ago; the default is seven days. A shorter time leaves less of it to notice that
     /// the archive itself is lost.
     #[must_use]
     pub fn hold(mut self, time: Duration) -> Self {
@@ -101,7 +101,7 @@ pub struct KeptSession {
     pub reason: KeepReason,
 }
 
-/// Why a file stays.
+/// The reason why a file stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeepReason {
@@ -109,7 +109,7 @@ pub enum KeepReason {
     NotArchived,
     /// It was captured too recently.
     Held,
-    /// It is not what was captured last.
+    /// It differs from its last captured version.
     Changed,
     /// The archive does not give back its bytes.
     Unreadable,
@@ -131,20 +131,20 @@ impl KeepReason {
     }
 }
 
-/// Why a file is not removed.
-enum Stop {
+/// The reason why a file is not removed.
+enum NotRemoved {
     Keep(KeepReason),
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for NotRemoved {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
 impl Archive {
-    /// Removes the files of old sessions in `root`, or says what it would remove. A file is removed only if its newest version was
+    /// Removes the files of old sessions in `root`, or, in a dry run, only names them. A file is removed only if its newest version was
     /// captured long enough ago, the archive gives back exactly its bytes, which are read and compared now, its time and its mode, and
     /// no process has it open for writing. The own file of a session goes last, and only if all others may go.
     ///
@@ -183,8 +183,10 @@ impl Archive {
             files.sort_by_key(|file| is_own(file, id));
             match self.prune_session(&files, now, options) {
                 Ok(session) => pruned.sessions.push(session),
-                Err((path, Stop::Keep(reason))) => pruned.kept.push(KeptSession { path, reason }),
-                Err((_, Stop::Failed(error))) => pruned.problems.push(error),
+                Err((path, NotRemoved::Keep(reason))) => {
+                    pruned.kept.push(KeptSession { path, reason });
+                }
+                Err((_, NotRemoved::Failed(error))) => pruned.problems.push(error),
             }
         }
         Ok(pruned)
@@ -195,7 +197,7 @@ impl Archive {
         files: &[&LiveFile],
         now: SystemTime,
         options: &PruneOptions,
-    ) -> Result<PrunedSession, (PathBuf, Stop)> {
+    ) -> Result<PrunedSession, (PathBuf, NotRemoved)> {
         let mut session = PrunedSession {
             path: PathBuf::new(),
             files: 0,
@@ -225,17 +227,17 @@ impl Archive {
         file: &LiveFile,
         now: SystemTime,
         options: &PruneOptions,
-    ) -> Result<VersionId, Stop> {
+    ) -> Result<VersionId, NotRemoved> {
         let newest = self.catalogue.newest(&file.name);
-        let id = newest.ok_or(Stop::Keep(KeepReason::NotArchived))?;
+        let id = newest.ok_or(NotRemoved::Keep(KeepReason::NotArchived))?;
         let age = now.duration_since(self.captured(id)).unwrap_or_default();
         if age < options.hold {
-            return Err(Stop::Keep(KeepReason::Held));
+            return Err(NotRemoved::Keep(KeepReason::Held));
         }
         // Its time and mode come back with its bytes, or it is not the same file.
         let archived = self.version(id).map(|version| version.state.restored());
         if archived != Some(state_of(&file.metadata, now).restored()) {
-            return Err(Stop::Keep(KeepReason::Changed));
+            return Err(NotRemoved::Keep(KeepReason::Changed));
         }
         self.compare_whole(&file.path, id)?;
         self.check_closed(&file.path)?;
@@ -243,24 +245,24 @@ impl Archive {
     }
 
     /// Compares every byte of a file with a version, which is read from the packs.
-    fn compare_whole(&self, path: &Path, id: VersionId) -> Result<(), Stop> {
-        let changed = || Stop::Keep(KeepReason::Changed);
+    fn compare_whole(&self, path: &Path, id: VersionId) -> Result<(), NotRemoved> {
+        let changed = || NotRemoved::Keep(KeepReason::Changed);
         let version = self
             .version(id)
-            .ok_or(Stop::Keep(KeepReason::NotArchived))?;
+            .ok_or(NotRemoved::Keep(KeepReason::NotArchived))?;
         let file = self.disk.open_to_read(path).at(path)?;
         if file.metadata().at(path)?.len != version.len {
             return Err(changed());
         }
         let pieces = self.pieces(id);
-        let pieces = pieces.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
+        let pieces = pieces.map_err(|_| NotRemoved::Keep(KeepReason::Unreadable))?;
         let (mut one, mut other) = (vec![0; READ_SIZE], vec![0; READ_SIZE]);
         let mut at = 0;
         while at < version.len {
             let read = self.fill(&pieces, at, &mut one);
-            let read = read.map_err(|_| Stop::Keep(KeepReason::Unreadable))?;
+            let read = read.map_err(|_| NotRemoved::Keep(KeepReason::Unreadable))?;
             if read == 0 {
-                return Err(Stop::Keep(KeepReason::Unreadable));
+                return Err(NotRemoved::Keep(KeepReason::Unreadable));
             }
             let live = file.fill(at, &mut other[..read]).at(path)?;
             if one[..read] != other[..live] {
@@ -272,9 +274,9 @@ impl Archive {
     }
 
     /// Refuses a file that a process has open for writing.
-    fn check_closed(&self, path: &Path) -> Result<(), Stop> {
+    fn check_closed(&self, path: &Path) -> Result<(), NotRemoved> {
         let opened = self.disk.open(path, false);
-        let open = Stop::Keep(KeepReason::Open);
+        let open = NotRemoved::Keep(KeepReason::Open);
         match opened {
             Ok(opened) if opened.has_other_writer == Some(false) => Ok(()),
             Ok(_) => Err(open),
@@ -288,7 +290,7 @@ impl Archive {
     /// # Errors
     /// The file has its name then. If it cannot get that back, the error names the other one, and the next capture or prune
     /// gives it back.
-    fn remove_proved(&self, file: &LiveFile, id: VersionId) -> Result<(), Stop> {
+    fn remove_proved(&self, file: &LiveFile, id: VersionId) -> Result<(), NotRemoved> {
         let path = &file.path;
         // Under another name no process opens it; one that has it open is seen then.
         let aside = aside(path);
@@ -297,12 +299,12 @@ impl Archive {
             (found.len, found.modified, found.mode, found.identity)
                 == (known.len, known.modified, known.mode, known.identity)
         };
-        let remove = || -> Result<(), Stop> {
+        let remove = || -> Result<(), NotRemoved> {
             self.disk.rename_new(path, &aside).at(path)?;
             self.check_closed(&aside)?;
             let found = self.disk.metadata(&aside).at(&aside)?;
             if !is_same(&found) {
-                return Err(Stop::Keep(KeepReason::Changed));
+                return Err(NotRemoved::Keep(KeepReason::Changed));
             }
             self.compare_whole(&aside, id)?;
             Ok(self.disk.remove(&aside).at(&aside)?)

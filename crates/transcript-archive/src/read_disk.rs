@@ -14,14 +14,14 @@ use transcript_storage::{
 use crate::archive::{Archive, ArchiveOptions};
 use crate::catalogue::{Piece, VersionId};
 use crate::layout::Layout;
-use crate::record::{State, Version};
+use crate::record::{FileState, Version};
 
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
 /// newest versions of all archived files. Everywhere else it is the disk of this machine.
 ///
 /// A session that was moved from one project to another is only listed in the one that has all of it.
 ///
-/// What is lost of a file reads as NULs, so that the rest can be read; [`Archive::check`] names it.
+/// Lost bytes of a file read as NULs, so that the rest can be read; [`Archive::check`] names them.
 ///
 /// The archive is opened when it is first asked for something in these folders.
 #[derive(Debug)]
@@ -79,16 +79,18 @@ impl ArchiveDisk {
         let open = || {
             let archive = Archive::open_with(&self.layout.folder, &self.options);
             let archive = archive.and_then(|archive| {
+                // Without a key nothing can be read. Said once here, and not by each file.
                 archive.check_readable()?;
                 Ok(archive)
             });
+            // As text, because each call returns the error again.
             archive.map(Arc::new).map_err(|error| error.to_string())
         };
         let archive = self.archive.get_or_init(open).as_ref();
         archive.map_err(|error| io::Error::other(error.clone()))
     }
 
-    /// Returns what was kept with the newest version of a file
+    /// Returns the summary of the newest version of a file
     /// ([`CaptureOptions::summarize`](crate::CaptureOptions::summarize)).
     #[must_use]
     pub fn summary(&self, path: &Path) -> Option<Vec<u8>> {
@@ -100,28 +102,29 @@ impl ArchiveDisk {
     /// Returns the path in the archive, if it is there that `path` leads.
     fn inside(&self, path: &Path) -> Option<String> {
         let name = self.layout.path_in_archive(path)?;
-        // Where there is no archive, the folder is one like any other.
+        // Without an archive the folder is an ordinary one.
         let is_archive = self.archive.get().is_some() || self.real.exists(&self.layout.marker());
         is_archive.then_some(name)
     }
 
-    fn found(&self, name: &str) -> io::Result<Found> {
+    fn found(&self, name: &str) -> io::Result<ArchivedPath> {
         let archive = self.archive()?;
         if let Some(id) = archive.catalogue.newest(name) {
-            return Ok(Found::File(id));
+            return Ok(ArchivedPath::File(id));
         }
         let below = format!("{name}/");
+        // The archive has files only. A folder exists if a file is below it.
         let mut files = archive.catalogue.files.range(below.clone()..);
         match files.next() {
-            Some((first, _)) if first.starts_with(&below) => Ok(Found::Folder(below)),
+            Some((first, _)) if first.starts_with(&below) => Ok(ArchivedPath::Folder(below)),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     fn metadata_of(&self, name: &str) -> io::Result<Metadata> {
         match self.found(name)? {
-            Found::Folder(_) => Ok(Metadata::of_folder_in_memory()),
-            Found::File(id) => {
+            ArchivedPath::Folder(_) => Ok(Metadata::of_folder_in_memory()),
+            ArchivedPath::File(id) => {
                 let archive = self.archive()?;
                 let version = archive.version(id).ok_or(io::ErrorKind::NotFound)?;
                 Ok(metadata(id, version))
@@ -130,7 +133,8 @@ impl ArchiveDisk {
     }
 }
 
-enum Found {
+/// A path in the archive that exists.
+enum ArchivedPath {
     File(VersionId),
     /// With a slash at its end.
     Folder(String),
@@ -141,13 +145,14 @@ impl ReadDisk for ArchiveDisk {
         let Some(name) = self.inside(path) else {
             return self.real.open_to_read(path);
         };
-        let Found::File(id) = self.found(&name)? else {
+        let ArchivedPath::File(id) = self.found(&name)? else {
             return Err(io::ErrorKind::IsADirectory.into());
         };
         let archive = self.archive()?;
         let version = archive.version(id).ok_or(io::ErrorKind::NotFound)?;
         Ok(Arc::new(ArchivedFile {
             metadata: metadata(id, version),
+            // Fixed when it is opened: a capture that adds a version does not change an open file.
             pieces: archive.pieces(id)?,
             archive: Arc::clone(archive),
         }))
@@ -157,7 +162,7 @@ impl ReadDisk for ArchiveDisk {
         let Some(name) = self.inside(folder) else {
             return self.real.list(folder);
         };
-        let Found::Folder(below) = self.found(&name)? else {
+        let ArchivedPath::Folder(below) = self.found(&name)? else {
             return Err(io::ErrorKind::NotADirectory.into());
         };
         let archive = self.archive()?;
@@ -239,7 +244,7 @@ fn metadata(id: VersionId, version: &Version) -> Metadata {
 }
 
 /// Returns the time of the last change of the content.
-pub(crate) fn modified(state: &State) -> Option<SystemTime> {
+pub(crate) fn modified(state: &FileState) -> Option<SystemTime> {
     let (seconds, nanos) = state.modified?;
     let nanos = Duration::from_nanos(nanos.into());
     let time = match u64::try_from(seconds) {
@@ -259,7 +264,7 @@ fn is_lost(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-/// Fills a buffer with what stands for a lost part: NULs, as after a power cut, and at its end as many line feeds as it had. So
+/// Fills a buffer in place of a lost part: NULs, as after a power cut, and at its end as many line feeds as it had. So
 /// readers see one damaged line, and everything else where it was.
 fn fill_lost(pieces: &[Piece], offset: u64, buffer: &mut [u8]) -> usize {
     let at = pieces.partition_point(|piece| piece.end() <= offset);

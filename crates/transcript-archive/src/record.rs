@@ -1,4 +1,4 @@
-//! What a pack says about itself: its frames, and the versions of files that they hold.
+//! The index of a pack: its frames, and the versions of files that they hold.
 //!
 //! The structures are written with postcard. The index of a pack is never changed; a new field needs a
 //! new version of the format.
@@ -55,7 +55,7 @@ pub(crate) struct PackIndex {
     pub(crate) copies: Vec<(u32, u32)>,
     /// The frame with features of lines (see `lines`), and where the lines are: 12 bytes each.
     pub(crate) features: Option<u32>,
-    /// The frame with what callers know about the versions.
+    /// The frame with the summaries of callers for the versions.
     pub(crate) summaries: Option<u32>,
     /// The packs of which this one has everything.
     pub(crate) replaces: Vec<Replaced>,
@@ -77,13 +77,13 @@ pub(crate) struct Replaced {
     pub(crate) pack: PackId,
     /// The number of its first version in the other pack, in which the rest follow in order.
     pub(crate) first_version: u32,
-    /// Where the content of each of its frames is; `None` for frames with no content of files.
-    pub(crate) frames: Vec<Option<Place>>,
+    /// The position of the content of each of its frames; `None` for frames with no content of files.
+    pub(crate) frames: Vec<Option<FramePosition>>,
 }
 
 /// A place in the content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct FramePosition {
     pub(crate) frame: u32,
     pub(crate) start: u32,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Frame {
     pub(crate) coding: Coding,
 }
 
-/// How the content of a frame was compressed.
+/// The compression of the content of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Coding {
     /// By itself.
@@ -133,22 +133,22 @@ pub(crate) struct Version {
     /// When it was captured, in milliseconds since 1970.
     pub(crate) captured: i64,
     pub(crate) len: u64,
-    pub(crate) state: State,
+    pub(crate) state: FileState,
     /// The version that it continues.
-    pub(crate) before: Option<Before>,
-    /// What follows the bytes of that version.
+    pub(crate) before: Option<BaseVersion>,
+    /// The bytes after those of that version.
     pub(crate) extents: Vec<Extent>,
     /// The number of bytes after the last line feed.
     pub(crate) partial: u64,
     /// The hash of its content, where the packs cannot be read to compare it.
     pub(crate) fingerprint: Option<Hash>,
-    /// Where the summary of the caller is, in the frame of summaries: start and length.
+    /// The span of the summary of the caller in the frame of summaries: start and length.
     pub(crate) summary: (u32, u32),
 }
 
 /// An earlier version of a file, of which the first bytes are those of a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Before {
+pub(crate) struct BaseVersion {
     /// The number of its pack, see [`PackIndex::packs`].
     pub(crate) pack: u32,
     /// Its number in the pack.
@@ -161,7 +161,7 @@ pub(crate) struct Before {
 
 /// The properties of a file. Equal ones mean that it was not changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct FileState {
     /// The time of the last change of the content: seconds since 1970, and nanoseconds.
     pub(crate) modified: Option<(i64, u32)>,
     /// The same of a change of any property.
@@ -173,7 +173,7 @@ pub(crate) struct State {
     pub(crate) is_settled: bool,
 }
 
-impl State {
+impl FileState {
     /// Returns the properties that a restored file gets: its time and its mode.
     pub(crate) fn restored(&self) -> (Option<(i64, u32)>, Option<u32>) {
         (self.modified, self.mode)

@@ -12,10 +12,10 @@ use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::frame::Effort;
-use crate::limits::{FULL_INDEX, joined_len};
+use crate::limits::{FULL_INDEX_LEN, joined_len};
 use crate::packer::{Limits, Packer};
 use crate::record::{
-    Before, Coding, Extent, Frame, PackIndex, Place, Replaced, Slice, Version, hash,
+    BaseVersion, Coding, Extent, Frame, FramePosition, PackIndex, Replaced, Slice, Version, hash,
 };
 
 /// Packs shorter than the first length are joined with each other, those shorter than the second, and so on, in bytes. Longer ones
@@ -25,12 +25,12 @@ const LENGTH_CLASSES: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
 pub(crate) const MIN_PACKS_TO_JOIN: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The slices of a prefix, each with the number of its pack, or `None` for the one that is being written; and their content.
-type Prefix = (Vec<(Option<u32>, Slice)>, Vec<u8>);
+type SourcedPrefix = (Vec<(Option<u32>, Slice)>, Vec<u8>);
 
-/// What was moved to the pack that is being written.
+/// The frames and versions that were moved to the pack that is being written.
 #[derive(Default)]
-struct Moved {
-    frames: HashMap<(u32, u32), Place>,
+struct MovedContent {
+    frames: HashMap<(u32, u32), FramePosition>,
     versions: HashMap<VersionId, u32>,
 }
 
@@ -79,7 +79,7 @@ impl Archive {
             if packs.len() < many {
                 continue;
             }
-            // What is damaged stays for those who may repair it.
+            // A damaged pack is not joined: its bytes stay as they are, so that they can still be repaired.
             packs.retain(|pack| {
                 let frames = &self.catalogue.packs[*pack as usize].index.frames;
                 (0..frames.len() as u32).all(|frame| self.read_frame(*pack, frame).is_ok())
@@ -94,7 +94,7 @@ impl Archive {
                 let index = &self.catalogue.packs[**pack as usize].index;
                 len += joined_len(index);
                 side += side_len(index);
-                len.max(side) <= FULL_INDEX
+                len.max(side) <= FULL_INDEX_LEN
             });
             let fits = fits.count();
             packs.truncate(fits);
@@ -113,12 +113,13 @@ impl Archive {
         let captured = times.max().unwrap_or_default();
         let limits = Limits {
             threads,
+            // One pack, so that all packs that it replaces are replaced at once.
             pack_len: u64::MAX,
             effort: Effort::Dense,
         };
         thread::scope(|scope| {
             let mut packer = Packer::start(scope, self, dictionary, captured, limits);
-            let mut moved = Moved::default();
+            let mut moved = MovedContent::default();
             for pack in packs {
                 moved.add_pack(&mut packer, *pack)?;
             }
@@ -133,6 +134,7 @@ impl Archive {
         let mut packs = Vec::new();
         for number in 0..self.catalogue.packs.len() as u32 {
             let is_there = self.catalogue.packs[number as usize].is_there;
+            // Proved by reading, each time: only then the old pack is the second copy of each byte.
             if is_there && self.catalogue.is_replaced(number) && self.is_proved(number) {
                 packs.push(number);
             }
@@ -157,7 +159,7 @@ impl Archive {
             return false;
         };
         let of_other = &self.catalogue.packs[other as usize].index;
-        let is_there = |(frame, place): (&Frame, &Option<Place>)| {
+        let is_there = |(frame, place): (&Frame, &Option<FramePosition>)| {
             let Some(place) = place else {
                 return true;
             };
@@ -165,10 +167,11 @@ impl Archive {
             let (start, len) = (place.start as usize, frame.len as usize);
             content.is_ok_and(|content| {
                 let part = content.get(start..start.saturating_add(len));
+                // By the hash that the old pack stored when it was written, not by that of the new one.
                 part.is_some_and(|part| hash(part) == frame.hash)
             })
         };
-        let is_without_content = |(number, place): (u32, &Option<Place>)| {
+        let is_without_content = |(number, place): (u32, &Option<FramePosition>)| {
             place.is_some() || has_no_content(&pack.index, number)
         };
         let versions = of_other.versions.get(replaced.first_version as usize..);
@@ -189,7 +192,7 @@ impl Archive {
     }
 }
 
-/// Returns the length of what a pack says about all its files in one frame, in bytes.
+/// Returns the length of the frames with features and summaries of a pack, in bytes.
 fn side_len(index: &PackIndex) -> usize {
     let frames = [index.features, index.summaries].into_iter().flatten();
     let frames = frames.filter_map(|frame| index.frames.get(frame as usize));
@@ -203,7 +206,7 @@ fn has_no_content(index: &PackIndex, number: u32) -> bool {
         || copies.any(|(_, frame)| *frame == number)
 }
 
-impl Moved {
+impl MovedContent {
     /// Adds everything of a pack to the one that is being written.
     fn add_pack(&mut self, packer: &mut Packer<'_>, number: u32) -> Result<(), Error> {
         let archive = packer.archive();
@@ -217,6 +220,7 @@ impl Moved {
                 frames.push(None);
                 continue;
             }
+            // Not through the cache: each frame is needed once, and would drive out those that prefixes need.
             let content = packer.archive().read_frame(number, frame).at(&path)?;
             let place = match &of.coding {
                 Coding::Prefix(slices) => {
@@ -255,6 +259,7 @@ impl Moved {
             self.versions
                 .insert(id, packer.add_version(moved, &summary));
         }
+        // The new pack takes over the packs that this one replaced: another machine may still have them.
         for earlier in &index.replaces {
             let places = earlier.frames.iter();
             let places = places.map(|place| place.and_then(|place| moved_place(&frames, place)));
@@ -273,7 +278,7 @@ impl Moved {
     }
 
     /// Returns the slices of a prefix, where they are now, and their content.
-    fn prefix(&self, archive: &Archive, pack: u32, slices: &[Slice]) -> io::Result<Prefix> {
+    fn prefix(&self, archive: &Archive, pack: u32, slices: &[Slice]) -> io::Result<SourcedPrefix> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the index is damaged");
         let (mut moved, mut prefix) = (Vec::new(), Vec::new());
         for slice in slices {
@@ -284,6 +289,7 @@ impl Moved {
             let (of, frame, start) = place.ok_or_else(damaged)?;
             let content = archive.content(of, frame)?;
             let end = (start as usize).checked_add(slice.len as usize);
+            // The prefix must have the same bytes as before, or the frame decompresses to others.
             let part = end.and_then(|end| content.get(start as usize..end));
             prefix.extend(part.ok_or_else(damaged)?);
             moved.push(match self.frames.get(&(of, frame)) {
@@ -318,7 +324,7 @@ impl Moved {
         packer: &mut Packer<'_>,
         pack: u32,
         version: &Version,
-        frames: &[Option<Place>],
+        frames: &[Option<FramePosition>],
     ) -> Option<Version> {
         let before = match version.before {
             None => None,
@@ -329,7 +335,7 @@ impl Moved {
                     Some(version) => (0, *version),
                     None => (packer.refer_to(id.pack), id.version),
                 };
-                Some(Before {
+                Some(BaseVersion {
                     pack,
                     version,
                     ..before
@@ -337,7 +343,7 @@ impl Moved {
             }
         };
         let extents = version.extents.iter().map(|extent| {
-            let place = Place {
+            let place = FramePosition {
                 frame: extent.frame,
                 start: extent.start,
             };
@@ -357,9 +363,9 @@ impl Moved {
 }
 
 /// Returns where a place in a frame of the old pack is now.
-fn moved_place(frames: &[Option<Place>], place: Place) -> Option<Place> {
+fn moved_place(frames: &[Option<FramePosition>], place: FramePosition) -> Option<FramePosition> {
     let moved = (*frames.get(place.frame as usize)?)?;
-    Some(Place {
+    Some(FramePosition {
         frame: moved.frame,
         start: moved.start.checked_add(place.start)?,
     })

@@ -17,12 +17,12 @@ use crate::names::{is_own, is_own_of, project_of, session_of};
 use crate::read_disk::modified;
 use crate::record::hash;
 
-/// The maximum number of sessions that are restored at a time. Most of the time is spent waiting for the disk.
-const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+/// The maximum number of sessions that are restored in parallel. Most of the time is spent waiting for the disk.
+const MAX_PARALLEL_SESSIONS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 /// The size of writes, in bytes.
 const WRITE_SIZE: usize = 1 << 20;
 
-/// Which sessions are restored, and to where.
+/// Options that select the sessions to restore.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
@@ -102,7 +102,7 @@ impl Restored {
 }
 
 /// A project, if the files are in one, and the id of a session.
-type Key<'a> = (Option<&'a str>, &'a str);
+type SessionKey<'a> = (Option<&'a str>, &'a str);
 
 impl Archive {
     /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
@@ -116,7 +116,7 @@ impl Archive {
         let mut refused = Vec::new();
         let sessions = self.wanted(root, options, &mut refused);
         let sessions: Vec<_> = sessions.into_iter().collect();
-        let all = parallel::map(&sessions, Some(THREADS), || {
+        let all = parallel::map(&sessions, Some(MAX_PARALLEL_SESSIONS), || {
             |session| self.restore_session(root, session, &in_use, options)
         });
         let mut restored = Restored::default();
@@ -143,7 +143,7 @@ impl Archive {
         root: &Path,
         options: &RestoreOptions,
         refused: &mut Vec<Error>,
-    ) -> BTreeMap<Key<'a>, Vec<(&'a str, VersionId)>> {
+    ) -> BTreeMap<SessionKey<'a>, Vec<(&'a str, VersionId)>> {
         let mut files = Vec::new();
         for (name, versions) in &self.catalogue.files {
             let is_early = |version: &&VersionId| {
@@ -181,7 +181,7 @@ impl Archive {
                 *known = own;
             }
         }
-        let mut sessions = BTreeMap::<Key<'a>, Vec<_>>::new();
+        let mut sessions = BTreeMap::<SessionKey<'a>, Vec<_>>::new();
         for (name, version) in files {
             let (project, id) = (project_of(name), session_of(name));
             let other = last.get(id).map(|(other, _)| *other);
@@ -207,7 +207,7 @@ impl Archive {
     fn restore_session(
         &self,
         root: &Path,
-        ((project, id), files): &(Key<'_>, Vec<(&str, VersionId)>),
+        ((project, id), files): &(SessionKey<'_>, Vec<(&str, VersionId)>),
         in_use: &HashMap<String, Vec<PathBuf>>,
         options: &RestoreOptions,
     ) -> Restored {
@@ -217,6 +217,7 @@ impl Archive {
         // The own file of a session comes last: without it, a client does not see the rest.
         files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
         if let Some(project) = project {
+            // Clients do not resume an id that they find in two projects, so the session there would be lost, too.
             let others = in_use.get(*id).into_iter().flatten();
             let mut others = others.filter(|other| other.parent() != Some(&root.join(project)));
             if let Some(other) = others.next() {
@@ -249,6 +250,7 @@ impl Archive {
                     continue;
                 }
             };
+            // Read before the write makes them: a file that fails must leave no empty folders.
             let missing = self.missing_folders(&path);
             match self.restore_file(&path, version, options) {
                 Ok(None) => restored.present += 1,
@@ -294,7 +296,7 @@ impl Archive {
         UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or_default())
     }
 
-    /// Compares a version with what is at a path: nothing, or the same bytes.
+    /// Compares a version with the file at a path: no file, or the same bytes.
     fn existing(&self, path: &Path, version: VersionId) -> Result<bool, Error> {
         let found = match self.disk.link_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -320,6 +322,7 @@ impl Archive {
         if found.len == archived {
             Ok(true)
         } else {
+            // A longer file that starts with the archived bytes is the session itself, continued since; it has its own error.
             other(Existing::Longer)
         }
     }
@@ -349,6 +352,7 @@ impl Archive {
         let written = self.write(&new, &pieces, version.len);
         let placed = written.and_then(|()| {
             let state = &version.state;
+            // Before the rename, so that no crash leaves a file of this name with the time and mode of the restore.
             self.disk
                 .set_properties(
                     &new,
@@ -372,6 +376,7 @@ impl Archive {
     }
 
     fn write(&self, path: &Path, pieces: &[Piece], len: u64) -> Result<(), Error> {
+        // A killed restore leaves this file: its name comes from the hash of the target's name, so it is the same each time.
         remove_if_there(&*self.disk, path).at(path)?;
         let file = self.disk.open(path, true).at(path)?.file;
         let mut at = 0;

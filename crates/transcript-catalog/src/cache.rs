@@ -1,4 +1,4 @@
-//! Keeps in the cache folder what was found out about files, and says which of it is still true.
+//! A cache of values about files in the cache folder, and the rules by which its records are still valid.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,39 +13,41 @@ use transcript_reader::{Error, Source};
 
 use crate::content::Content;
 use crate::files::Catalog;
-use crate::sidecar::{Found, Kind, Piece, Record, Records, Sidecar, State, Stored};
+use crate::sidecar::{
+    FileVersion, FoundRecord, Piece, Record, Records, Sidecar, SidecarKind, StoredPiece,
+};
 
-/// The size of the part of a file about which is kept what was found out, in bytes.
-const PIECE: u64 = 1 << 20;
+/// The length at which a piece ends, in bytes. A piece is the part of a file with a cache entry of its own.
+const PIECE_LEN: u64 = 1 << 20;
 /// The minimum age of the last change of a file. A younger file may change again without a new modification time.
 const SETTLED_AGE: Duration = Duration::from_secs(2);
 /// The minimum length of the rest of a file that is being written, in bytes. A shorter one is read each time.
 const MIN_KEPT_REST: u64 = 64 << 10;
 /// The age of the last change from which a file counts as not being written.
 const QUIET_AGE: Duration = Duration::from_secs(60);
-/// The most pieces of a record.
+/// The maximum number of pieces of a record.
 const MAX_PIECES: usize = 64;
 /// The size of reads for comparisons, in bytes.
 const READ_SIZE: usize = 256 << 10;
 /// The length at which a batch of records is written, in bytes.
-const BATCH_LEN: usize = 1 << 20;
+const READ_BATCH_LEN: usize = 1 << 20;
 
-/// What is kept about the files of a catalog.
+/// A cache of values about the files of a catalog, one cache file for each project folder.
 pub(crate) struct Cache<'c, K> {
     pub(crate) catalog: &'c Catalog,
-    folders: Vec<Folder<K>>,
+    folders: Vec<CacheFolder<K>>,
     /// The folder of each session.
     folder_of: Vec<usize>,
-    /// What to keep in memory of a payload.
-    see: See<'c, K>,
-    /// Whether what is known about files that are gone is kept.
+    /// Converts a payload to the value that is kept in memory.
+    see: LoadPayload<'c, K>,
+    /// Whether records of deleted files are kept.
     keeps_gone: bool,
     now: SystemTime,
     /// Whether the cache folder cannot be written.
     is_off: AtomicBool,
 }
 
-type See<'c, K> = Box<dyn Fn(&[u8]) -> K + Send + Sync + 'c>;
+type LoadPayload<'c, K> = Box<dyn Fn(&[u8]) -> K + Send + Sync + 'c>;
 
 impl<K: fmt::Debug> fmt::Debug for Cache<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,18 +59,18 @@ impl<K: fmt::Debug> fmt::Debug for Cache<'_, K> {
 
 /// A project folder.
 #[derive(Debug)]
-struct Folder<K> {
+struct CacheFolder<K> {
     path: PathBuf,
     sidecar: Sidecar,
-    records: OnceLock<Records<Stored<K>>>,
-    new: Mutex<New>,
+    records: OnceLock<Records<StoredPiece<K>>>,
+    new: Mutex<UnwrittenRecords>,
 }
 
 /// Records that are not written yet.
 #[derive(Debug, Default)]
-struct New {
+struct UnwrittenRecords {
     bytes: Vec<u8>,
-    /// Where the file ends as far as is known.
+    /// The known length of the file.
     end: Option<u64>,
     has_written: bool,
 }
@@ -79,18 +81,18 @@ pub(crate) enum Lookup<K> {
     /// Nothing can be kept.
     Unknown,
     /// Nothing that is still true.
-    New(State),
+    New(FileVersion),
     /// A line of it is damaged, and it has not changed.
-    Damaged(Vec<Stored<K>>),
+    Damaged(Vec<StoredPiece<K>>),
     Known(KnownFile<K>),
 }
 
 /// The cached knowledge about the start of a file.
 #[derive(Debug)]
 pub(crate) struct KnownFile<K> {
-    pub(crate) state: State,
+    pub(crate) state: FileVersion,
     /// From the start of the file on, without gaps.
-    pub(crate) pieces: Vec<Stored<K>>,
+    pub(crate) pieces: Vec<StoredPiece<K>>,
     /// The number of bytes after them.
     pub(crate) rest: u64,
     /// Whether the file has not changed.
@@ -100,19 +102,19 @@ pub(crate) struct KnownFile<K> {
     newest: u64,
 }
 
-/// What to do with a file.
+/// The parts of a file that a scan must read, and the cache update that it makes.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct ScanPlan {
     /// The parts to scan, in order.
     pub(crate) parts: Vec<(u64, u64)>,
     /// If filters are to be made: of the last part.
-    pub(crate) build: Option<Build>,
+    pub(crate) build: Option<CacheUpdate>,
 }
 
 /// Filters of a file that are being made.
 #[derive(Debug)]
-pub(crate) struct Build {
-    state: State,
+pub(crate) struct CacheUpdate {
+    state: FileVersion,
     base: u64,
     keep: u64,
     /// The tasks that are not done.
@@ -129,17 +131,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     pub(crate) fn new(
-        kind: Kind,
+        kind: SidecarKind,
         folder: &Path,
         catalog: &'c Catalog,
         see: impl Fn(&[u8]) -> K + Send + Sync + 'c,
     ) -> Self {
-        let mut folders: Vec<Folder<K>> = Vec::new();
+        let mut folders: Vec<CacheFolder<K>> = Vec::new();
         let mut numbers = HashMap::new();
         let folder_of = catalog.sessions.iter().map(|session| {
             let path = session.path.parent().unwrap_or(Path::new(""));
             *numbers.entry(path).or_insert_with(|| {
-                folders.push(Folder {
+                folders.push(CacheFolder {
                     path: path.to_owned(),
                     sidecar: Sidecar::of(
                         kind,
@@ -167,7 +169,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
     }
 
-    fn folder(&self, file: usize) -> &Folder<K> {
+    fn folder(&self, file: usize) -> &CacheFolder<K> {
         &self.folders[self.folder_of[self.catalog.files[file].session]]
     }
 
@@ -188,23 +190,23 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         folders
     }
 
-    /// Reads what is kept about the files of a folder.
+    /// Reads the records of the files of a folder.
     pub(crate) fn read_folder(&self, folder: usize) {
         let folder = &self.folders[folder];
         self.records(folder);
-        // What cannot be kept is not made.
+        // Without a writable cache folder the scan makes nothing for the cache, because it could not keep it.
         self.note(&folder.sidecar.check_writable());
     }
 
-    fn records<'f>(&self, folder: &'f Folder<K>) -> &'f Records<Stored<K>> {
+    fn records<'f>(&self, folder: &'f CacheFolder<K>) -> &'f Records<StoredPiece<K>> {
         let read = || folder.sidecar.read(|payload| (self.see)(payload));
         folder.records.get_or_init(read)
     }
 
-    /// Starts to keep what is found out about a file from the offset `keep` on. `base` is the checksum
-    /// of the record that says what is before it.
-    pub(crate) fn build(&self, state: State, base: u64, keep: u64) -> Option<Build> {
-        (!self.is_off.load(Ordering::Relaxed)).then(|| Build {
+    /// Starts a cache update of a file from the offset `keep` on. `base` is the checksum
+    /// of the record of the part before it.
+    pub(crate) fn build(&self, state: FileVersion, base: u64, keep: u64) -> Option<CacheUpdate> {
+        (!self.is_off.load(Ordering::Relaxed)).then(|| CacheUpdate {
             state,
             base,
             keep,
@@ -215,13 +217,13 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         })
     }
 
-    /// From now on keeps what is known about files that are gone.
+    /// From now on keeps the records of deleted files.
     pub(crate) fn keep_gone(&mut self) {
         self.keeps_gone = true;
     }
 
     /// Adds the folders in `root` that are gone.
-    pub(crate) fn add_gone_folders(&mut self, kind: Kind, cache: &Path, root: &Path) {
+    pub(crate) fn add_gone_folders(&mut self, kind: SidecarKind, cache: &Path, root: &Path) {
         let root = self.catalog.disk.real_path(root);
         let mut known: HashSet<PathBuf> = self
             .folders
@@ -238,7 +240,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
                 .as_ref()
                 .is_ok_and(|root| folder.parent() == Some(root));
             if is_in_root && known.insert(folder.to_owned()) {
-                self.folders.push(Folder {
+                self.folders.push(CacheFolder {
                     path: folder.to_owned(),
                     sidecar: Sidecar::of(kind, cache, folder),
                     records: OnceLock::new(),
@@ -256,12 +258,13 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         ) else {
             return Lookup::Unknown;
         };
-        let state = State::of(&metadata);
+        let state = FileVersion::of(&metadata);
         let chain = self.records(self.folder(file)).chain(path.as_bytes());
         let Some(newest) = chain.first() else {
             return Lookup::New(state);
         };
         let record = &newest.record;
+        // A file that was changed again within the resolution of its clock has the same state and other content.
         let is_same = record.state == state && record.is_settled;
         if record.is_damaged {
             return if is_same {
@@ -273,8 +276,9 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         let pieces = pieces(&chain);
         let ends = pieces.iter().map(|piece| piece.end);
         let starts = pieces.iter().map(|piece| piece.start);
+        // A gap would make a search skip lines.
         let is_whole = starts.eq([0].into_iter().chain(ends).take(pieces.len()));
-        // A file that grew was appended to if what was read of it is the same.
+        // A file that grew was appended to if its cached part has the same bytes.
         let has_grown = || record.state.is_of(&state) && record.state.len < state.len;
         let has_all = || !pieces.is_empty() && self.has_all(file, &pieces).unwrap_or(false);
         if !is_whole || !(is_same || has_grown() && has_all()) {
@@ -291,8 +295,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         })
     }
 
-    /// Returns from where on a file with a rest has to be read, and what then keeps what is found out.
-    pub(crate) fn rest(&self, known: &KnownFile<K>) -> (u64, Option<Build>) {
+    /// Returns the offset from which a file with a rest has to be read, and the cache update for it.
+    pub(crate) fn rest(&self, known: &KnownFile<K>) -> (u64, Option<CacheUpdate>) {
         let end = known.pieces.last().map_or(0, |piece| piece.end);
         // In the same state it is a line without an end.
         if known.is_same || known.rest < MIN_KEPT_REST && !known.is_quiet {
@@ -300,7 +304,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
         // A short piece is made again together with what follows.
         let last = known.pieces.last();
-        let last = last.filter(|last| last.end - last.start + known.rest <= PIECE);
+        let last = last.filter(|last| last.end - last.start + known.rest <= PIECE_LEN);
         let start = last.map_or(end, |last| last.start);
         let base = if start == 0 { 0 } else { known.newest };
         (start, self.build(known.state, base, start))
@@ -308,7 +312,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
 
     /// Returns whether a file has the bytes of these pieces. All are read: a file that grew can have been
     /// changed in its middle as well, and then nothing but its content shows it.
-    fn has_all(&self, file: usize, pieces: &[Stored<K>]) -> Result<bool, Error> {
+    fn has_all(&self, file: usize, pieces: &[StoredPiece<K>]) -> Result<bool, Error> {
         let source = Source::open_on(&self.catalog.disk, &self.catalog.files[file].path)?;
         let mut buffer = vec![0; READ_SIZE];
         for piece in pieces {
@@ -317,6 +321,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
                 let left = piece.end - piece.start - content.len();
                 let most = usize::try_from(left).unwrap_or(READ_SIZE).min(READ_SIZE);
                 let read = source.read_at(piece.start + content.len(), &mut buffer[..most])?;
+                // It became shorter since its metadata was read.
                 if read == 0 {
                     return Ok(false);
                 }
@@ -334,7 +339,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
     pub(crate) fn done(
         &self,
         file: usize,
-        build: &Build,
+        build: &CacheUpdate,
         pieces: Option<Vec<Piece>>,
         is_damaged: bool,
     ) {
@@ -351,15 +356,16 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
     }
 
-    fn keep(&self, file: usize, build: &Build) {
+    fn keep(&self, file: usize, build: &CacheUpdate) {
         let is_damaged = build.is_damaged.load(Ordering::Relaxed);
         let has_failed = build.has_failed.load(Ordering::Relaxed);
         let found = self.catalog.disk.metadata(&self.catalog.files[file].path);
         let (Some(path), Ok(found)) = (self.path_in(file), found) else {
             return;
         };
-        let after = State::of(&found);
+        let after = FileVersion::of(&found);
         let state = build.state;
+        // Replaced or cut while it was read: the pieces are of a file that is gone.
         if has_failed && !is_damaged || !after.is_of(&state) || after.len < state.len {
             return;
         }
@@ -377,18 +383,20 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         };
         let mut bytes = Vec::new();
         if is_damaged {
-            // It is read as a whole as long as it is what it is now.
+            // Until it changes, it is read as a whole.
             (record.base, record.keep) = (0, 0);
             record.write(&mut bytes);
             return self.add(self.folder(file), &bytes);
         }
         let ends = pieces.iter().map(|piece| piece.end);
         let starts = pieces.iter().map(|piece| piece.start);
+        // A task of the file failed without being noticed, or the file changed between two of them.
         if !starts.eq([build.keep].into_iter().chain(ends).take(pieces.len())) {
             return;
         }
         let mut pieces = pieces.into_iter().peekable();
         loop {
+            // Several records for a long file: one of gigabytes would exceed the maximum length of a record.
             record.pieces = pieces.by_ref().take(MAX_PIECES).collect();
             record.base = record.write(&mut bytes);
             let Some(next) = pieces.peek() else { break };
@@ -397,13 +405,13 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         self.add(self.folder(file), &bytes);
     }
 
-    /// Keeps what was found out about a damaged file as a whole, for as long as it is what it was.
-    pub(crate) fn keep_damaged(&self, file: usize, build: &Build, payload: Vec<u8>) {
+    /// Caches the payload of a damaged file as a whole. It is valid as long as the file does not change.
+    pub(crate) fn keep_damaged(&self, file: usize, build: &CacheUpdate, payload: Vec<u8>) {
         let found = self.catalog.disk.metadata(&self.catalog.files[file].path);
         let (Some(path), Ok(found)) = (self.path_in(file), found) else {
             return;
         };
-        if State::of(&found) != build.state || build.state.len == 0 {
+        if FileVersion::of(&found) != build.state || build.state.len == 0 {
             return;
         }
         let record = Record {
@@ -425,8 +433,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         self.add(self.folder(file), &bytes);
     }
 
-    /// Passes what is known about files that are gone to `see`: the project folder, and the path in it. What
-    /// a file of an older kind says counts where no newer one says anything.
+    /// Passes the records of deleted files to `see`: the project folder, the path in it, and the payloads. A record in
+    /// a file of an older kind counts only if no newer one exists.
     pub(crate) fn for_each_gone(&self, mut see: impl FnMut(&Path, &str, Vec<K>)) {
         let known: HashSet<(usize, &str)> = (0..self.catalog.files.len())
             .filter_map(|file| {
@@ -436,12 +444,13 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             .collect();
         for (number, folder) in self.folders.iter().enumerate() {
             let mut seen: HashSet<Vec<u8>> = HashSet::new();
-            let mut see_all = |records: &Records<Stored<K>>| {
+            let mut see_all = |records: &Records<StoredPiece<K>>| {
                 for path in records.paths() {
                     let Ok(name) = std::str::from_utf8(path) else {
                         continue;
                     };
                     let is_there = || self.catalog.disk.metadata(&folder.path.join(name)).is_ok();
+                    // A file that exists is read itself; counting its record as well would count its requests twice.
                     if seen.contains(path) || known.contains(&(number, name)) || is_there() {
                         continue;
                     }
@@ -465,15 +474,15 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
     }
 
-    fn add(&self, folder: &Folder<K>, bytes: &[u8]) {
+    fn add(&self, folder: &CacheFolder<K>, bytes: &[u8]) {
         let mut new = lock(&folder.new);
         new.bytes.extend_from_slice(bytes);
-        if new.bytes.len() >= BATCH_LEN {
+        if new.bytes.len() >= READ_BATCH_LEN {
             self.write(folder, &mut new);
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the records that are not written yet.
     pub(crate) fn finish(&self) {
         let mut has_new = None;
         for folder in &self.folders {
@@ -482,6 +491,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
             let is_on = !self.is_off.load(Ordering::Relaxed) && !self.keeps_gone;
             if mem::take(&mut new.has_written) && is_on {
                 let records = self.records(folder);
+                // Only if a cache file is new: its project folder was then probably renamed, and left the cache file of
+                // its old name.
                 if records.end == 0 {
                     has_new = Some(&folder.sidecar);
                 }
@@ -493,7 +504,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         }
     }
 
-    fn write(&self, folder: &Folder<K>, new: &mut New) {
+    fn write(&self, folder: &CacheFolder<K>, new: &mut UnwrittenRecords) {
         let bytes = mem::take(&mut new.bytes);
         if bytes.is_empty() || self.is_off.load(Ordering::Relaxed) {
             return;
@@ -505,8 +516,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         self.note(&written);
     }
 
-    /// Drops what is no longer valid if it is the larger part.
-    fn shrink(&self, folder: &Folder<K>, end: u64) {
+    /// Drops the invalid records if they are the larger part.
+    fn shrink(&self, folder: &CacheFolder<K>, end: u64) {
         let files =
             (0..self.catalog.files.len()).filter(|file| self.folder(*file).path == folder.path);
         let known: HashSet<&[u8]> = files
@@ -516,6 +527,7 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
         let valid = known.iter().flat_map(|path| records.chain(path));
         let valid: u64 = valid.map(|found| found.len).sum();
         let new = end.saturating_sub(records.end);
+        // A rewrite only when it halves the file, so that each byte is rewritten a few times at most.
         if valid + new <= end / 2 {
             let is_known = |path: &[u8]| known.contains(path);
             self.note(&folder.sidecar.shrink(&*self.catalog.disk, is_known));
@@ -531,8 +543,8 @@ impl<'c, K: Clone + Send + Sync> Cache<'c, K> {
 }
 
 /// Returns the pieces that the records of a chain name, in order.
-fn pieces<K: Clone>(chain: &[&Found<Stored<K>>]) -> Vec<Stored<K>> {
-    let mut pieces: Vec<Stored<K>> = Vec::new();
+fn pieces<K: Clone>(chain: &[&FoundRecord<StoredPiece<K>>]) -> Vec<StoredPiece<K>> {
+    let mut pieces: Vec<StoredPiece<K>> = Vec::new();
     for found in chain.iter().rev() {
         pieces.retain(|piece| piece.start < found.record.keep);
         pieces.extend(found.record.pieces.iter().cloned());
@@ -545,7 +557,7 @@ fn is_older(modified: Option<SystemTime>, now: SystemTime, than: Duration) -> bo
     age.is_some_and(|age| age > than)
 }
 
-impl Plan {
+impl ScanPlan {
     /// Scans all of a file.
     pub(crate) fn whole() -> Self {
         Self {
@@ -574,7 +586,7 @@ impl PieceMaker {
     /// Returns whether the piece is large enough. What is left until `end` is not to be a small one.
     pub(crate) fn is_full(&self, end: u64) -> bool {
         let len = self.content.len();
-        len >= PIECE && end.saturating_sub(self.start + len) >= PIECE / 2
+        len >= PIECE_LEN && end.saturating_sub(self.start + len) >= PIECE_LEN / 2
     }
 
     /// Ends the piece, and starts the next one; `None` if it is empty. It has no payload yet.
@@ -590,7 +602,7 @@ impl PieceMaker {
     }
 }
 
-impl Build {
+impl CacheUpdate {
     /// Sets the number of tasks.
     pub(crate) fn start(&self, tasks: usize) {
         self.tasks.store(tasks, Ordering::Relaxed);

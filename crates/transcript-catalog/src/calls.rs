@@ -11,13 +11,13 @@ use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Error, Source};
 
 use crate::files::{Catalog, FileRole};
-use crate::matches::{Hashes, Key, millis_of};
+use crate::matches::{CopyKey, Hashes, millis_of};
 use crate::query::{Field, Role};
 use crate::reading::entries;
 use crate::texts::{Text, ToolPart, Unit};
 
-/// What precedes the name of a stored result in the text of its entry.
-const FOLDER: &[u8] = b"tool-results/";
+/// The folder before the name of a stored result in the text of its entry.
+const STORED_RESULTS_FOLDER: &[u8] = b"tool-results/";
 
 /// The calls of a file, by the hashes of their ids: there may be as many as lines.
 #[derive(Debug, Default)]
@@ -95,14 +95,14 @@ fn may_call(line: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Owners(HashMap<String, Owner>);
 
-/// A result block, and what filters compare of its entry.
+/// A result block, and the fields of its entry that filters compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len: u32,
     /// That of its [match](crate::matches::Match::key).
-    pub(crate) key: Key,
+    pub(crate) key: CopyKey,
     pub(crate) millis: Option<i64>,
     pub(crate) agent: Option<String>,
     pub(crate) is_own: bool,
@@ -171,9 +171,10 @@ impl Owners {
                             continue;
                         };
                         // Of the names that start at a place there are at most as many as lengths.
-                        let places = memmem::find_iter(result.text.as_bytes(), FOLDER);
+                        let places =
+                            memmem::find_iter(result.text.as_bytes(), STORED_RESULTS_FOLDER);
                         let named = places.flat_map(|place| {
-                            let rest = &result.text[place + FOLDER.len()..];
+                            let rest = &result.text[place + STORED_RESULTS_FOLDER.len()..];
                             let names =
                                 lengths.iter().filter_map(|len| rest.split_at_checked(*len));
                             let whole = names.filter(|(_, rest)| !continues_name(rest));

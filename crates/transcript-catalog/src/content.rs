@@ -2,8 +2,8 @@
 
 use crate::sidecar::hash;
 
-/// The bytes whose checksum is made at a time.
-const BLOCK: usize = 64 << 10;
+/// The length of a block, in bytes. Each block has a checksum, so parts of any size have the same one.
+const CHECKSUM_BLOCK_LEN: usize = 64 << 10;
 
 /// The checksum of a sequence of bytes. It is the same in whatever parts they are added.
 #[derive(Debug, Default)]
@@ -25,13 +25,13 @@ impl Content {
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         self.len += bytes.len() as u64;
         while !bytes.is_empty() {
-            let room = BLOCK - self.block.len();
+            let room = CHECKSUM_BLOCK_LEN - self.block.len();
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             match now.len() {
-                BLOCK => self.add(now),
+                CHECKSUM_BLOCK_LEN => self.add(now),
                 _ => self.block.extend_from_slice(now),
             }
-            if self.block.len() == BLOCK {
+            if self.block.len() == CHECKSUM_BLOCK_LEN {
                 let block = std::mem::take(&mut self.block);
                 self.add(&block);
                 // The buffer is used again.
@@ -70,7 +70,14 @@ mod tests {
 
     #[test]
     fn the_parts_make_no_difference_and_each_byte_does() {
-        for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+        for len in [
+            0,
+            1,
+            CHECKSUM_BLOCK_LEN - 1,
+            CHECKSUM_BLOCK_LEN,
+            CHECKSUM_BLOCK_LEN + 1,
+            3 * CHECKSUM_BLOCK_LEN + 7,
+        ] {
             let mut bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
             let whole = content(&[&bytes]);
             for cut in [
@@ -78,7 +85,7 @@ mod tests {
                 1.min(len),
                 len / 2,
                 len.saturating_sub(1),
-                len.min(BLOCK),
+                len.min(CHECKSUM_BLOCK_LEN),
             ] {
                 assert_eq!(
                     content(&[&bytes[..cut], &bytes[cut..]]),

@@ -123,7 +123,7 @@ impl Catalog {
                 .unwrap_or_default();
             catalog.add(&file, has_own, agents);
         }
-        // What no session claims is searched as the subagent of a session that is gone.
+        // Files of subagents that belong to no session are searched as those of a session that is gone.
         let mut rest: Vec<_> = next_to.into_iter().collect();
         rest.sort();
         for ((folder, id), agents) in rest {

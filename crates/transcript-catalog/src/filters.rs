@@ -1,4 +1,4 @@
-//! Filters: what search keeps of each piece of a file, so that it need not be read again if nothing in it
+//! Filters: a summary of each piece of a file in the cache, so that a search does not read it again if nothing in it
 //! can match (docs/search.md).
 
 use std::mem;
@@ -8,38 +8,38 @@ use std::sync::Arc;
 use memchr::{memchr, memrchr};
 use transcript_format::scan::{Envelope, Scanner, utf8};
 
-use crate::cache::{Cache, Lookup, PieceMaker, Plan};
+use crate::cache::{Cache, Lookup, PieceMaker, ScanPlan};
 use crate::files::{Catalog, FileRole};
 use crate::fold::folded;
 use crate::fuse::{Builder, Filter};
-use crate::grams::{Grams, Need};
+use crate::grams::{Grams, TextNeed};
 use crate::matches::millis_of;
 use crate::query::{Condition, Query};
-use crate::sidecar::{Kind, Piece, Stored, hash, numbers};
+use crate::sidecar::{Piece, SidecarKind, StoredPiece, hash, numbers};
 use crate::texts::{ToolPart, Unit};
 
 /// The number changes with the format, and with the texts that are searched or how they are folded.
-const KIND: Kind = Kind {
+const SIDECAR_KIND: SidecarKind = SidecarKind {
     magic: concat!("transcript filters 4 ", env!("CARGO_PKG_VERSION")),
     extension: "filters",
-    // What is in the files is made again.
+    // Filters can be made again from the transcripts, so no older format is read.
     older: &[],
 };
 /// The minimum number of bytes of a piece for each of its grams; a piece with more grams has no filter.
 const BYTES_PER_GRAM: usize = 24;
-/// The grams that a short piece may have.
-const MIN_GRAMS: usize = 8192;
+/// The maximum number of grams of a short piece.
+const MIN_PIECE_GRAMS: usize = 8192;
 
 /// The filters of one search.
 #[derive(Debug)]
 pub(crate) struct Filters<'c> {
-    pub(crate) cache: Cache<'c, Known>,
-    needs: Arc<Needs>,
+    pub(crate) cache: Cache<'c, PieceSummary>,
+    needs: Arc<QueryNeeds>,
 }
 
-/// What is known about the units of a part of a file.
+/// A summary of the units of a part of a file, as its filter has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Facts {
+struct UnitSummary {
     /// A bit for each field that a text has.
     fields: u16,
     /// A bit for each role.
@@ -51,7 +51,7 @@ struct Facts {
     times: (i64, i64),
 }
 
-impl Default for Facts {
+impl Default for UnitSummary {
     fn default() -> Self {
         Self {
             fields: 0,
@@ -63,7 +63,7 @@ impl Default for Facts {
     }
 }
 
-impl Facts {
+impl UnitSummary {
     fn write(self, out: &mut Vec<u8>) {
         let bits =
             u64::from(self.fields) | u64::from(self.roles) << 16 | u64::from(self.has_error) << 24;
@@ -91,9 +91,9 @@ impl Facts {
     }
 }
 
-/// What a search keeps of a piece.
+/// The part of a filter that a search keeps in memory for each piece.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct PieceSummary {
     tools: u64,
     /// Whether a unit in it may match, as far as the piece alone can say.
     may_match: bool,
@@ -103,27 +103,27 @@ pub(crate) struct Known {
 
 impl<'c> Filters<'c> {
     pub(crate) fn new(folder: &Path, catalog: &'c Catalog, query: &Query) -> Self {
-        let needs = Arc::new(Needs::of(query));
+        let needs = Arc::new(QueryNeeds::of(query));
         let see = {
             let needs = Arc::clone(&needs);
             move |payload: &[u8]| needs.see(payload)
         };
         Self {
-            cache: Cache::new(KIND, folder, catalog, see),
+            cache: Cache::new(SIDECAR_KIND, folder, catalog, see),
             needs,
         }
     }
 
     /// Decides which parts of a file have to be read.
-    pub(crate) fn plan(&self, file: usize) -> Plan {
+    pub(crate) fn plan(&self, file: usize) -> ScanPlan {
         let cache = &self.cache;
         let is_result = matches!(cache.catalog.files[file].kind, FileRole::Result(_));
-        let again = |state| Plan {
+        let again = |state| ScanPlan {
             build: cache.build(state, 0, 0),
-            ..Plan::whole()
+            ..ScanPlan::whole()
         };
         let known = match cache.look_up(file) {
-            Lookup::Unknown | Lookup::Damaged(_) => return Plan::whole(),
+            Lookup::Unknown | Lookup::Damaged(_) => return ScanPlan::whole(),
             Lookup::New(state) => return again(state),
             Lookup::Known(known) => known,
         };
@@ -133,7 +133,7 @@ impl<'c> Filters<'c> {
         }
         // The call of a stored result is in another file.
         let may_match = rest > 0 || is_result || self.needs.may_match_file(pieces);
-        let mut plan = Plan::default();
+        let mut plan = ScanPlan::default();
         for piece in pieces
             .iter()
             .filter(|piece| may_match && piece.kept.may_match)
@@ -153,7 +153,7 @@ impl<'c> Filters<'c> {
                 .collect();
             return plan;
         }
-        // What follows is always read, even if there is nothing yet.
+        // Bytes after the cached pieces have no filter yet, so they are always read, with those that are appended until then.
         if rest > 0 {
             let (start, build) = cache.rest(&known);
             plan.build = build;
@@ -167,26 +167,26 @@ impl<'c> Filters<'c> {
     }
 }
 
-/// What a piece must have so that a unit in it may match.
+/// The conditions of a query that a piece must meet so that a unit in it may match.
 #[derive(Debug)]
-struct Needs {
-    terms: Vec<Need>,
+struct QueryNeeds {
+    terms: Vec<TextNeed>,
     /// The positive filters: one of each key must hold.
     filters: Query,
     /// The folded values of `path:`.
-    paths: Vec<Need>,
+    paths: Vec<TextNeed>,
 }
 
-impl Needs {
+impl QueryNeeds {
     fn of(query: &Query) -> Self {
         let mut filters = query.filters.clone();
         filters.retain(|filter| !filter.is_negative);
         let path = |condition: &Condition| match condition {
-            Condition::Path(path) => Some(Need::of_bytes(path.as_bytes())),
+            Condition::Path(path) => Some(TextNeed::of_bytes(path.as_bytes())),
             _ => None,
         };
         let paths = filters.iter().filter_map(|filter| path(&filter.condition));
-        let terms = query.positive().map(|term| Need::of(&term.matcher));
+        let terms = query.positive().map(|term| TextNeed::of(&term.matcher));
         Self {
             terms: terms.collect(),
             paths: paths.take(u32::BITS as usize).collect(),
@@ -197,16 +197,16 @@ impl Needs {
         }
     }
 
-    fn see(&self, mut payload: &[u8]) -> Known {
-        let Some(facts) = Facts::read(&mut payload) else {
-            return Known {
+    fn see(&self, mut payload: &[u8]) -> PieceSummary {
+        let Some(facts) = UnitSummary::read(&mut payload) else {
+            return PieceSummary {
                 tools: u64::MAX,
                 may_match: true,
                 paths: u32::MAX,
             };
         };
         let filter = Filter::of(payload);
-        let may_be = |need: &Need| filter.as_ref().is_none_or(|filter| need.may_be_in(filter));
+        let may_be = |need: &TextNeed| filter.as_ref().is_none_or(|filter| need.may_be_in(filter));
         let holds = self.filters.holds(|condition| {
             Some(match condition {
                 Condition::In(field) => facts.fields >> *field as u16 & 1 == 1,
@@ -222,7 +222,7 @@ impl Needs {
         for (bit, need) in self.paths.iter().enumerate() {
             paths |= u32::from(may_be(need)) << bit;
         }
-        Known {
+        PieceSummary {
             tools: facts.tools,
             may_match: holds && self.terms.iter().all(may_be),
             paths,
@@ -231,7 +231,7 @@ impl Needs {
 
     /// Returns whether a unit of a file may match that has these pieces and nothing else. A result and
     /// its call can be in different pieces.
-    fn may_match_file(&self, pieces: &[Stored<Known>]) -> bool {
+    fn may_match_file(&self, pieces: &[StoredPiece<PieceSummary>]) -> bool {
         let known = pieces.iter().map(|piece| &piece.kept);
         let tools = known.clone().fold(0, |tools, known| tools | known.tools);
         let paths = known.fold(0, |paths, known| paths | known.paths);
@@ -256,23 +256,23 @@ pub(crate) struct Maker {
     grams: Grams,
     filters: Builder,
     scanner: Scanner,
-    facts: Facts,
+    facts: UnitSummary,
     maker: PieceMaker,
     pub(crate) pieces: Vec<Piece>,
 }
 
 impl Maker {
-    /// Forgets what was not finished.
+    /// Drops the unfinished piece.
     pub(crate) fn start(&mut self) {
         self.grams.clear();
-        self.facts = Facts::default();
+        self.facts = UnitSummary::default();
         self.maker = PieceMaker::default();
         self.pieces.clear();
     }
 
     /// Adds lines. Those from `end` on are of another part. Returns false if one is damaged.
     pub(crate) fn add_lines(&mut self, offset: u64, bytes: &[u8], end: u64) -> bool {
-        // What is not ended may be continued.
+        // A line without a line feed may still grow.
         let len = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let bytes = &bytes[..len];
         let mut scanner = mem::take(&mut self.scanner);
@@ -328,7 +328,7 @@ impl Maker {
     /// Adds a stored result, which is a piece of its own. Filters of entries do not rule it out.
     pub(crate) fn add_result(&mut self, bytes: &[u8], text: &str) {
         self.start();
-        self.facts = Facts {
+        self.facts = UnitSummary {
             fields: u16::MAX,
             roles: u8::MAX,
             has_error: true,
@@ -348,7 +348,7 @@ impl Maker {
             let numbers = self.grams.numbers();
             let len = piece.end - piece.start;
             // A filter of random texts would match every query: they have too many grams.
-            if numbers.len() <= MIN_GRAMS.max(len as usize / BYTES_PER_GRAM) {
+            if numbers.len() <= MIN_PIECE_GRAMS.max(len as usize / BYTES_PER_GRAM) {
                 self.filters.build(numbers, &mut piece.payload);
             }
             self.pieces.push(piece);

@@ -1,6 +1,6 @@
 //! Compares texts without regard to case or diacritics (docs/search.md).
 
-/// What is ignored when a term is compared with a text.
+/// The differences that are ignored when a term is compared with a text: case, diacritics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fold {
     /// Whether diacritics are ignored.

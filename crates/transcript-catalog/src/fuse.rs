@@ -5,11 +5,11 @@
 
 /// The bytes before the fingerprints: the seed, the length of a segment as a power of two, and the
 /// number of segments.
-const HEAD: usize = 8;
+const HEADER_LEN: usize = 8;
 /// The maximum number of seeds and sizes that are tried for the filter of a set; if none works, it has none.
-const MAX_TRIES: u32 = 64;
+const MAX_ATTEMPTS: u32 = 64;
 /// Three segments that follow each other have the three places of a number.
-const PLACES: usize = 3;
+const POSITIONS_PER_NUMBER: usize = 3;
 
 /// A filter as it is stored.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ struct Shape {
 }
 
 /// The place of a number in each of three segments, and its fingerprint.
-struct Places([usize; PLACES], u8);
+struct Places([usize; POSITIONS_PER_NUMBER], u8);
 
 impl Shape {
     fn places(self, number: u32) -> Places {
@@ -49,14 +49,14 @@ impl Shape {
     }
 
     fn len(self) -> usize {
-        (usize::from(self.segments) + PLACES - 1) << self.segment_bits
+        (usize::from(self.segments) + POSITIONS_PER_NUMBER - 1) << self.segment_bits
     }
 }
 
 impl<'a> Filter<'a> {
     /// Takes the bytes that [`Builder::build`] made; `None` if they are others.
     pub(crate) fn of(bytes: &'a [u8]) -> Option<Self> {
-        let (head, fingerprints) = bytes.split_first_chunk::<HEAD>()?;
+        let (head, fingerprints) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let [a, b, c, d, segment_bits, 0, e, f] = *head else {
             return None;
         };
@@ -95,7 +95,7 @@ pub(crate) struct Builder {
 struct Slot {
     hashes: u64,
     count: u32,
-    /// Which of its places it is, of all numbers together.
+    /// The XOR of the position numbers (0 to 2) with which all numbers are here; of a single number its own.
     which: u32,
 }
 
@@ -104,7 +104,7 @@ impl Builder {
     /// if there is none.
     pub(crate) fn build(&mut self, numbers: &[u32], out: &mut Vec<u8>) -> bool {
         // Less room makes it smaller, but fails more often, so there is more with each try.
-        for attempt in 0..MAX_TRIES {
+        for attempt in 0..MAX_ATTEMPTS {
             let Some(shape) = shape(numbers.len(), attempt) else {
                 return false;
             };
@@ -183,7 +183,7 @@ fn shape(len: usize, attempt: u32) -> Option<Shape> {
     Some(Shape {
         seed: attempt,
         segment_bits: bits as u8,
-        segments: u16::try_from(all.saturating_sub(PLACES as u64 - 1).max(1)).ok()?,
+        segments: u16::try_from(all.saturating_sub(POSITIONS_PER_NUMBER as u64 - 1).max(1)).ok()?,
     })
 }
 
@@ -226,7 +226,7 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(Filter::of(&bytes[..len]).is_none(), "{len}");
         }
-        for at in 0..HEAD {
+        for at in 0..HEADER_LEN {
             for value in 0..=255 {
                 let mut other = bytes.clone();
                 other[at] = value;

@@ -1,4 +1,4 @@
-//! What must be in texts so that a term can be: three bytes in a row of the coarsely folded text.
+//! Grams, three bytes in a row of the coarsely folded text. A term can be only in texts that have all its grams.
 //!
 //! A text is folded here as no term folds it: without case and without diacritics, whatever the
 //! term uses. If a term is in a text, its folded form is in the folded text, so all three bytes that
@@ -11,11 +11,11 @@ use crate::fuse::Filter;
 use crate::query::Matcher;
 
 /// The number of bits: one for each number of three bytes.
-const BITS: usize = 1 << 24;
-/// The depth to which an expression is looked at.
-const MAX_DEPTH: usize = 64;
+const GRAM_COUNT: usize = 1 << 24;
+/// The maximum depth of an expression. Deeper parts of it are not examined.
+const MAX_EXPRESSION_DEPTH: usize = 64;
 
-const ALL: Fold = Fold {
+const FULL_FOLD: Fold = Fold {
     plain: true,
     lower: true,
 };
@@ -28,7 +28,7 @@ fn fold(c: char) -> Option<char> {
         '\u{212A}' => Some('k'),
         '\u{17F}' => Some('s'),
         // Twice, because the lower case of some letters (Å, the unit) has diacritics, and they have none.
-        _ => ALL.char(ALL.char(c)?),
+        _ => FULL_FOLD.char(FULL_FOLD.char(c)?),
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Grams {
 impl Default for Grams {
     fn default() -> Self {
         Self {
-            seen: vec![0; BITS / 64],
+            seen: vec![0; GRAM_COUNT / 64],
             numbers: Vec::new(),
             folded: Vec::new(),
         }
@@ -101,17 +101,17 @@ impl Grams {
     }
 }
 
-/// What must be in the texts.
+/// A condition on the grams of a text, necessary for a match.
 #[derive(Debug)]
-pub(crate) enum Need {
+pub(crate) enum TextNeed {
     /// All of these grams. None, if nothing is known.
     Grams(Vec<u32>),
-    All(Vec<Need>),
-    Any(Vec<Need>),
+    All(Vec<TextNeed>),
+    Any(Vec<TextNeed>),
 }
 
-impl Need {
-    /// Returns what a text must have to match.
+impl TextNeed {
+    /// Returns the condition that a text must meet to match.
     pub(crate) fn of(matcher: &Matcher) -> Self {
         match matcher {
             Matcher::Literal { finders, .. } => match &finders[..] {
@@ -130,7 +130,7 @@ impl Need {
         }
     }
 
-    /// Returns what a text must have to contain these bytes; nothing if they are not UTF-8.
+    /// Returns the condition that a text must meet to contain these bytes; nothing if they are not UTF-8.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         let mut folded = Vec::new();
         fold_into(std::str::from_utf8(bytes).unwrap_or_default(), &mut folded);
@@ -144,7 +144,7 @@ impl Need {
         Self::All(literals.needs)
     }
 
-    /// Returns whether texts with these grams may have what is needed.
+    /// Returns whether texts with these grams may meet the condition.
     pub(crate) fn may_be_in(&self, filter: &Filter<'_>) -> bool {
         match self {
             Self::Grams(grams) => grams.iter().all(|gram| filter.may_have(*gram)),
@@ -164,23 +164,23 @@ fn grams(folded: &[u8]) -> Vec<u32> {
 /// Reads an expression from its start to its end.
 #[derive(Default)]
 struct Literals {
-    needs: Vec<Need>,
+    needs: Vec<TextNeed>,
     /// The folded characters before this place that every match has in a row.
     run: Vec<u8>,
 }
 
 impl Literals {
-    /// Nothing is known about what follows.
+    /// Nothing is known about the following characters.
     fn end_run(&mut self) {
         let grams = grams(&self.run);
         self.run.clear();
         if !grams.is_empty() {
-            self.needs.push(Need::Grams(grams));
+            self.needs.push(TextNeed::Grams(grams));
         }
     }
 
     fn add(&mut self, hir: &Hir, depth: usize) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_EXPRESSION_DEPTH {
             return self.end_run();
         }
         match hir.kind() {
@@ -218,13 +218,13 @@ impl Literals {
             HirKind::Alternation(parts) => {
                 self.end_run();
                 self.needs
-                    .push(Need::Any(parts.iter().map(Need::of_hir).collect()));
+                    .push(TextNeed::Any(parts.iter().map(TextNeed::of_hir).collect()));
             }
         }
     }
 }
 
-/// Returns what all characters of a class fold to, if it is the same.
+/// Returns the folded character of all characters of a class, if it is the same.
 fn only(class: &Class) -> Option<Option<char>> {
     /// Letters have few other cases.
     const MAX_VARIANTS: u32 = 8;
@@ -285,7 +285,7 @@ mod tests {
         let query: Query = query.parse().unwrap();
         query
             .positive()
-            .all(|term| Need::of(&term.matcher).may_be_in(&filter))
+            .all(|term| TextNeed::of(&term.matcher).may_be_in(&filter))
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::files::CatalogSession;
 use crate::matches::Match;
 use crate::query::{Field, Role};
 
-/// Why a search, or reading one hit, failed.
+/// An error of a search, or of reading one hit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchError {
@@ -30,7 +30,7 @@ pub enum SearchError {
 pub struct Hit {
     /// The session.
     pub session: Arc<CatalogSession>,
-    /// What a list shows of the session: title, working folder, times.
+    /// The row of the session in a list: title, working folder, times.
     pub row: Option<Arc<SessionRow>>,
     /// The file of the entry: that of the session, or of a subagent. For a stored result that belongs
     /// to no entry, the stored file.
@@ -83,7 +83,7 @@ impl Hit {
         row.title.as_deref().or(row.first_prompt.as_deref())
     }
 
-    /// Returns in words what was found: `Bash result`, `assistant`.
+    /// Returns the kind of the text for people: `Bash result`, `assistant`.
     #[must_use]
     pub fn what(&self) -> String {
         let tool = self.tool.as_deref().unwrap_or("tool");

@@ -18,10 +18,10 @@ use crate::files::{CatalogSession, FileRole};
 use crate::hit::{Copy, Group, Hit, SearchError};
 use crate::matches::Match;
 use crate::rank::Folded;
-use crate::scan::{MAX_RESULT, Scan};
+use crate::scan::{MAX_STORED_RESULT_LEN, Scan};
 use crate::texts::{Text, ToolPart, Unit};
 
-/// What is known about the sessions of hits.
+/// A cache of the sessions of hits, and the positions of their entries.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     sessions: HashMap<usize, (Arc<CatalogSession>, Option<Arc<SessionRow>>)>,
@@ -49,6 +49,7 @@ impl Reader {
                 self.wanted.entry(file).or_default().push(found.offset);
             }
         }
+        // Files whose positions are known need no second look.
         self.wanted.retain(|file, offsets| {
             offsets.sort_unstable();
             offsets.dedup();
@@ -73,6 +74,7 @@ impl Reader {
             .filter_map(|file| wanted.remove_entry(&file))
             .collect();
         let read = |(file, offsets): &(usize, Vec<u64>)| {
+            // A file that is gone by now gives no positions; its hits then have no line, and count as live.
             let places = places(scan, *file, offsets).unwrap_or_default();
             (*file, places)
         };
@@ -122,6 +124,7 @@ impl Reader {
                 (*number, hit.map(|hit| Hit { score, ..hit }))
             }
         });
+        // Back in the order of the hits, after they were read in the order of files.
         hits.sort_unstable_by_key(|(number, _)| *number);
         hits.into_iter().map(|(_, hit)| hit).collect()
     }
@@ -191,7 +194,10 @@ impl Reader {
         let envelope = scanner.scan(entry.as_bytes()).ok();
         let unit = match &file.kind {
             FileRole::Result(name) => {
-                let bytes = scan.catalog.disk.read(&file.path, MAX_RESULT as usize);
+                let bytes = scan
+                    .catalog
+                    .disk
+                    .read(&file.path, MAX_STORED_RESULT_LEN as usize);
                 let bytes = bytes.map_err(|error| Error::io(&file.path, None, error))?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 Some(Owner::unit(
@@ -204,6 +210,8 @@ impl Reader {
                 .and_then(|envelope| Unit::read(&entry, envelope)),
         };
         let tool_file = entry_file.unwrap_or(found.file as usize);
+        // The bytes are read again and matched again: a file that was edited since must not give a hit that does not
+        // match.
         let unit = unit.ok_or_else(changed)?;
         let best = scan
             .best(tool_file, &unit, &mut scratch.folded)
@@ -269,6 +277,7 @@ impl Reader {
     ) -> Copy {
         let number = scan.entry_file(copy).unwrap_or(copy.file as usize);
         let file = &scan.catalog.files[number];
+        // Most copies have the uuid of the hit, and then need no read.
         let uuid = if copy.key.ids[0] == found.key.ids[0] {
             uuid.clone()
         } else {
@@ -325,6 +334,7 @@ impl Scratch {
             .scan_first(text.as_bytes())
             .ok()
             .map(|envelope| envelope.end());
+        // Bytes after the object belong to the damaged line and not to the entry.
         text.truncate(end.unwrap_or_default());
         Ok(end.map(|_| text))
     }
@@ -374,6 +384,7 @@ fn places(scan: &Scan<'_>, file: usize, offsets: &[u64]) -> Result<Vec<EntryPlac
         places.push(EntryPlace {
             offset: entry.offset(),
             line: u32::try_from(entry.line()).unwrap_or(u32::MAX),
+            // Titles and other entries outside of the chain cannot be rewound.
             is_live: in_story.is_some() || !entry.kind().is_chain() || is_sidechain,
             is_in_context: in_story == Some(true),
         });
@@ -396,7 +407,7 @@ impl Excerpt {
             [first, ..] => (first.0, places.last().map_or(first.1, |last| last.1)),
         };
         let shown = text[first..last].chars().take(most).count();
-        // What is missing on one side is taken from the other.
+        // A match near one end of the text gets the missing context on the other side.
         let around = most - shown;
         let before = text[..first].chars().rev().take(around);
         let after = text[last..].chars().take(around).count();

@@ -1,4 +1,4 @@
-//! Answers questions about many sessions at once: which entries contain these words, and what did it cost ([`usage`]).
+//! Answers questions about many sessions at once: search for words in entries, and tokens and cost ([`usage`]).
 //!
 //! Start with [`Catalog::open`], then [`Catalog::search`] or [`Catalog::usage`]. `docs/search.md` of the repository defines
 //! the answer: that of a full scan over decoded texts.
@@ -53,7 +53,7 @@ pub mod usage;
 pub use files::{Catalog, CatalogSession};
 pub use hit::{Copy, Hit, SearchError};
 pub use query::{Field, Query, QueryError, ReadTime, Role};
-pub use search::{End, Search, SearchOptions, Sort};
+pub use search::{Search, SearchOptions, SearchTotals, Sort};
 
 /// The README, as a doctest, so that its examples compile.
 #[cfg(doctest)]

@@ -7,13 +7,13 @@ use transcript_format::time;
 
 use crate::texts::Unit;
 
-/// A unit that matches: its place, and what order and copies depend on.
+/// A unit that matches: its position, and the values by which hits are ordered and copies are joined.
 #[derive(Clone, Debug)]
 pub(crate) struct Match {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     pub(crate) file: u32,
-    pub(crate) key: Key,
+    pub(crate) key: CopyKey,
     /// `i64::MIN` if unknown.
     pub(crate) millis: i64,
     pub(crate) score: f32,
@@ -23,9 +23,9 @@ pub(crate) struct Match {
     pub(crate) is_salvaged: bool,
 }
 
-/// What copies of an entry have in common.
+/// The key that copies of an entry share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
+pub(crate) struct CopyKey {
     /// Hashes of its uuid and of that of its original; of something else that is the same for copies if it
     /// has none. One of them is equal.
     pub(crate) ids: [u64; 2],
@@ -42,7 +42,7 @@ impl Hashes {
         self.0.hash_one(value)
     }
 
-    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> Key {
+    pub(crate) fn key(&self, file: usize, envelope: &Envelope<'_>, unit: &Unit<'_>) -> CopyKey {
         let uuid = envelope.uuid();
         let uuid = uuid.map(|uuid| self.of(uuid.bytes().as_ref()));
         let origin = unit.origin.as_deref();
@@ -53,7 +53,7 @@ impl Hashes {
         for text in &unit.texts {
             (text.field, text.block, &text.text).hash(&mut content);
         }
-        Key {
+        CopyKey {
             ids: [id, origin.unwrap_or(id)],
             content: content.finish(),
         }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 /// `now` such as `2h`, `today` or `yesterday`. Times without an offset are in the zone of `now`.
 ///
 /// # Errors
-/// What was expected, in words, when it is none of these.
+/// Names the accepted forms if the text has none of them.
 pub fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
     let text = text.trim();
     let midnight = |day: &Zoned| day.with().time(Time::midnight()).build();

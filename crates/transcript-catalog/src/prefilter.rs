@@ -22,23 +22,23 @@ use regex_syntax::hir::literal::Extractor;
 use crate::fold::{Fold, lower, plain};
 use crate::query::Matcher;
 
-/// The most patterns that the vectorized search is given.
-const MAX_PATTERNS: usize = 64;
+/// The maximum number of patterns of the vectorized search.
+const MAX_PACKED_PATTERNS: usize = 64;
 /// The length of its patterns, in characters. Longer ones do not make it faster.
-const WINDOW: usize = 3;
-/// The most literals of an expression.
+const WINDOW_CHARS: usize = 3;
+/// The maximum number of literals of an expression.
 const MAX_LITERALS: usize = 32;
 
 /// The runs of a term: a line passes if one of them may be in it.
 #[derive(Debug)]
 pub(crate) struct Prefilter {
-    runs: Vec<Run>,
-    search: Search,
-    odd: Odd,
+    runs: Vec<TermRun>,
+    search: PatternSearch,
+    odd: NonCanonicalEscapes,
 }
 
 #[derive(Debug)]
-struct Run {
+struct TermRun {
     /// For each character the forms that it has in a line, without the odd ones.
     chars: Vec<Vec<Box<[u8]>>>,
     /// The place of the window in it, in characters.
@@ -46,7 +46,7 @@ struct Run {
 }
 
 #[derive(Debug)]
-enum Search {
+enum PatternSearch {
     /// The runs of each pattern.
     Packed(Box<packed::Searcher>, Vec<Vec<usize>>),
     /// One pattern, and its runs.
@@ -55,9 +55,9 @@ enum Search {
     Many(Box<aho_corasick::AhoCorasick>, Vec<Vec<usize>>),
 }
 
-/// The odd forms that concern the runs.
+/// The characters that decide whether an odd form concerns the runs.
 #[derive(Debug, Default)]
-struct Odd {
+struct NonCanonicalEscapes {
     /// The folded characters of all runs that differ from ASCII, and the ASCII ones as bits.
     others: Vec<char>,
     ascii: u128,
@@ -96,15 +96,18 @@ impl Prefilter {
     fn new(terms: &[&str], fold: Fold) -> Option<Self> {
         let runs: Option<Vec<&str>> = terms.iter().map(|term| longest_run(term)).collect();
         let runs = runs.filter(|runs| !runs.is_empty())?;
-        let odd = Odd::new(&runs, fold);
-        let runs: Vec<Run> = runs.into_iter().map(|run| Run::new(run, fold)).collect();
-        let search = Search::new(&runs)?;
+        let odd = NonCanonicalEscapes::new(&runs, fold);
+        let runs: Vec<TermRun> = runs
+            .into_iter()
+            .map(|run| TermRun::new(run, fold))
+            .collect();
+        let search = PatternSearch::new(&runs)?;
         Some(Self { runs, search, odd })
     }
 
     /// Returns how selective it probably is: the length of its shortest run.
     pub(crate) fn len(&self) -> usize {
-        let len = |run: &Run| run.chars.len();
+        let len = |run: &TermRun| run.chars.len();
         self.runs.iter().map(len).min().unwrap_or_default()
     }
 
@@ -126,7 +129,7 @@ impl Prefilter {
     /// at the line, and a line may have as many as bytes.
     pub(crate) fn odd_places(&self, bytes: &[u8]) -> Vec<usize> {
         let mut places: Vec<usize> = Vec::new();
-        // Where the line of the last place ends.
+        // The end of the line of the last candidate.
         let mut end = 0;
         self.odd.for_each(bytes, |place| {
             // The places of each kind are in order; a smaller one is of the next kind.
@@ -182,7 +185,7 @@ static OTHER_CASES: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     with_lower.filter(|(c, low)| c != low).collect()
 });
 
-impl Run {
+impl TermRun {
     fn new(run: &str, fold: Fold) -> Self {
         let chars: Vec<_> = run.chars().map(|c| variants(c, fold)).collect();
         // The rarest window, by the letters of English.
@@ -190,7 +193,7 @@ impl Run {
             let forms = window.iter().flatten();
             forms.map(|form| frequency(form)).sum()
         };
-        let width = WINDOW.min(chars.len());
+        let width = WINDOW_CHARS.min(chars.len());
         let windows = chars.windows(width).map(cost);
         let window = windows.enumerate().min_by_key(|(_, cost)| *cost);
         let window = window.map_or(0, |(at, _)| at);
@@ -200,7 +203,7 @@ impl Run {
     /// Returns the patterns of the window.
     fn patterns(&self) -> Vec<Vec<u8>> {
         let mut patterns = vec![Vec::new()];
-        let end = (self.window + WINDOW).min(self.chars.len());
+        let end = (self.window + WINDOW_CHARS).min(self.chars.len());
         for forms in &self.chars[self.window..end] {
             let longer = patterns.iter().flat_map(|pattern| {
                 let forms = forms.iter();
@@ -239,8 +242,8 @@ fn frequency(form: &[u8]) -> u32 {
     }
 }
 
-impl Search {
-    fn new(runs: &[Run]) -> Option<Self> {
+impl PatternSearch {
+    fn new(runs: &[TermRun]) -> Option<Self> {
         let mut of_patterns = BTreeMap::<Vec<u8>, Vec<usize>>::new();
         for (number, run) in runs.iter().enumerate() {
             for pattern in run.patterns() {
@@ -260,7 +263,7 @@ impl Search {
         if patterns.windows(2).any(is_start) {
             return None;
         }
-        if patterns.len() <= MAX_PATTERNS
+        if patterns.len() <= MAX_PACKED_PATTERNS
             && let Some(searcher) = packed::Searcher::new(&patterns)
         {
             return Some(Self::Packed(Box::new(searcher), runs));
@@ -286,7 +289,7 @@ impl Search {
     }
 }
 
-impl Odd {
+impl NonCanonicalEscapes {
     fn new(runs: &[&str], fold: Fold) -> Self {
         let mut odd = Self {
             plain: fold.plain,
@@ -364,13 +367,13 @@ impl Odd {
     fn for_each_mark(&self, bytes: &[u8], mut see: impl FnMut(usize) -> bool) -> bool {
         // U+00C0 to U+024F, U+0300 to U+036F, and U+1E00 to U+1EFF start with these bytes.
         let is_lead = |byte: u8| (0xC3..=0xCD).contains(&byte) || byte == 0xE1;
-        for (number, chunk) in bytes.chunks(CHUNK).enumerate() {
+        for (number, chunk) in bytes.chunks(COMPARED_CHUNK_LEN).enumerate() {
             // A whole chunk is compared at once: most have none.
             if !chunk.iter().fold(false, |any, byte| any | is_lead(*byte)) {
                 continue;
             }
             for (at, byte) in chunk.iter().enumerate() {
-                let place = number * CHUNK + at;
+                let place = number * COMPARED_CHUNK_LEN + at;
                 if is_lead(*byte)
                     && let Some(c) = char_at(&bytes[place..])
                     && plain(c) != Some(c)
@@ -386,7 +389,7 @@ impl Odd {
 }
 
 /// The number of bytes that are compared at once.
-const CHUNK: usize = 128;
+const COMPARED_CHUNK_LEN: usize = 128;
 
 /// Returns the character at the start of `bytes`, of two or three bytes.
 fn char_at(bytes: &[u8]) -> Option<char> {

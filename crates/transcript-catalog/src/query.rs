@@ -12,11 +12,11 @@ use unicode_normalization::UnicodeNormalization;
 use crate::fold::Fold;
 
 /// The maximum length of a query, in characters.
-const MAX_CHARS: usize = 4096;
+const MAX_QUERY_CHARS: usize = 4096;
 /// The maximum number of terms.
 const MAX_TERMS: usize = 32;
 /// The maximum size of a compiled expression, and of the cache of its automaton, in bytes.
-const MAX_REGEX: usize = 4 << 20;
+const MAX_REGEX_LEN: usize = 4 << 20;
 
 named! {
     /// The part of an entry that a text is.
@@ -80,7 +80,7 @@ impl Role {
     pub const ALL: [Self; 4] = [Self::User, Self::Assistant, Self::Tool, Self::System];
 }
 
-/// What to search for.
+/// A query: terms, and filters that restrict where they are searched for.
 ///
 /// ```
 /// use transcript_catalog::Query;
@@ -165,7 +165,7 @@ impl QueryError {
         self.position
     }
 
-    /// Returns what is wrong.
+    /// Returns the message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -206,9 +206,10 @@ impl Query {
     /// As [`Self::parse`].
     pub fn parse_part(text: &str, read_time: ReadTime<'_>) -> Result<Self, QueryError> {
         let chars: Vec<char> = text.chars().collect();
-        if chars.len() > MAX_CHARS {
-            let message = format!("a query has at most {MAX_CHARS} characters");
-            return Err(QueryError::new(MAX_CHARS, message));
+        // Positions of errors are characters, as an input line counts them, so the limit is in characters, too.
+        if chars.len() > MAX_QUERY_CHARS {
+            let message = format!("a query has at most {MAX_QUERY_CHARS} characters");
+            return Err(QueryError::new(MAX_QUERY_CHARS, message));
         }
         let mut query = Self::default();
         let mut items = Items {
@@ -255,7 +256,7 @@ impl Query {
     /// At `position` when there is neither a positive term nor a filter.
     pub fn check(&self, position: usize) -> Result<(), QueryError> {
         if self.filters.is_empty() && self.terms.iter().all(|term| term.is_negative) {
-            let message = "the query names nothing to look for";
+            let message = "the query has no term to search for";
             return Err(QueryError::new(position, message));
         }
         Ok(())
@@ -269,6 +270,7 @@ impl Query {
             let mut query = self.clone();
             query
                 .terms
+                // Negative terms stay in each of them: they exclude hits whatever is searched for.
                 .retain(|term| numbers.next() == Some(number) || term.is_negative);
             query
         };
@@ -289,6 +291,7 @@ impl Query {
         read_time: ReadTime<'_>,
     ) -> Result<(), QueryError> {
         let start = items.at;
+        // `-` alone, `--option` and `->` are words that people search for.
         let is_negative = items.peek(0) == Some('-')
             && !items
                 .peek(1)
@@ -296,6 +299,7 @@ impl Query {
         items.at += usize::from(is_negative);
         let matcher = match items.peek(0) {
             Some('"') => Matcher::literal(&items.phrase()?),
+            // `/usr/bin` has no end and is a word.
             Some('/') if items.regex_end().is_some() => items.regex()?,
             _ => {
                 if let Some(condition) = items.filter(read_time) {
@@ -310,6 +314,7 @@ impl Query {
                 Matcher::literal(&items.word())
             }
         };
+        // Otherwise `parse_part` would not end.
         debug_assert!(items.at > start, "every item has a character");
         self.terms.push(Term {
             is_negative,
@@ -330,7 +335,7 @@ impl Matcher {
             }
         }
         let finder = |form: &String| memmem::Finder::new(form.as_bytes()).into_owned();
-        // What is folded is what the term does not use: it is its own folded form.
+        // The term ignores only differences that it does not use itself, so it is its own folded form.
         Self::Literal {
             fold: Fold::of(term),
             finders: forms.iter().map(finder).collect(),
@@ -401,6 +406,7 @@ impl Items<'_> {
     fn regex_end(&self) -> Option<usize> {
         let mut at = self.at + 1;
         while *self.chars.get(at)? != '/' {
+            // `\/` does not close it.
             at += if self.chars[at] == '\\' { 2 } else { 1 };
         }
         let flag = usize::from(self.chars.get(at + 1) == Some(&'i'));
@@ -413,14 +419,15 @@ impl Items<'_> {
         let pattern: String = self.chars[start + 1..end].iter().collect();
         let ignores_case = self.chars.get(end + 1) == Some(&'i');
         self.at = end + 1 + usize::from(ignores_case);
-        // The flags are a part of the pattern, for those who parse it again.
+        // The flags are part of the pattern, because the grams and the prefilter parse it again without the options of this builder.
         let flags = if ignores_case { "(?mi)" } else { "(?m)" };
         let built = RegexBuilder::new(&format!("{flags}{pattern}"))
-            .size_limit(MAX_REGEX)
-            .dfa_size_limit(MAX_REGEX)
+            .size_limit(MAX_REGEX_LEN)
+            .dfa_size_limit(MAX_REGEX_LEN)
             .nest_limit(64)
             .build();
         built.map(Matcher::Regex).map_err(|error| {
+            // The error of the builder counts from the flags that were put before the pattern.
             let at = match regex_syntax::Parser::new().parse(&pattern) {
                 Err(regex_syntax::Error::Parse(error)) => error.span().start.offset,
                 Err(regex_syntax::Error::Translate(error)) => error.span().start.offset,
@@ -431,6 +438,7 @@ impl Items<'_> {
                 regex::Error::CompiledTooBig(_) => "the expression is too large".to_owned(),
                 error => {
                     let text = error.to_string();
+                    // The lines before it draw the pattern with a mark below, which does not fit into one message.
                     let last = text.lines().last().unwrap_or_default();
                     format!(
                         "the expression is not valid: {}",
@@ -451,7 +459,7 @@ impl Items<'_> {
         }
         let key: String = rest[..key_len].iter().collect();
         // Without a value it is a word: people search for `error:`.
-        if !KEYS.contains(&&*key) || self.ends_at(self.at + key_len + 1) {
+        if !FILTER_KEYS.contains(&&*key) || self.ends_at(self.at + key_len + 1) {
             return None;
         }
         self.at += key_len + 1;
@@ -470,7 +478,7 @@ impl Items<'_> {
 }
 
 /// The keys of filters.
-const KEYS: [&str; 13] = [
+const FILTER_KEYS: [&str; 13] = [
     "in", "tool", "path", "error", "role", "model", "agent", "since", "until", "branch", "live",
     "project", "session",
 ];
@@ -499,6 +507,7 @@ fn condition(key: &str, value: &str, read_time: ReadTime<'_>) -> Option<Result<C
         "agent" => Ok(Condition::Agent(folded())),
         "since" => read_time(value).map(Condition::Since),
         "until" => read_time(value).map(Condition::Until),
+        // The two states of a branch of the conversation. A git branch of this name is found with `branch-name`.
         "branch" if value == "live" => Ok(Condition::Live(true)),
         "branch" if value == "rewound" => Ok(Condition::Live(false)),
         "branch" => Ok(Condition::Branch(folded())),

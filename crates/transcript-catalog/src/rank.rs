@@ -4,14 +4,14 @@ use crate::fold::Fold;
 use crate::query::{Field, Matcher, Query, Term};
 use crate::texts::Text;
 
-/// At most this many places of a term in a text are considered.
-const MAX_PLACES: usize = 64;
+/// The maximum number of matches of a term in a text that are considered.
+const MAX_MATCHES_PER_TEXT: usize = 64;
 /// The unit of age in the recency part of a score, in milliseconds: 6 hours.
-const RECENT_MILLIS: f64 = 6.0 * 3_600_000.0;
+const RECENCY_UNIT_MILLIS: f64 = 6.0 * 3_600_000.0;
 
 /// The text that a hit shows, and the score of the hit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Best {
+pub(crate) struct BestText {
     /// Its number among the texts of the unit.
     pub(crate) text: usize,
     pub(crate) score: f32,
@@ -47,7 +47,7 @@ impl Folded {
 impl Term {
     /// Passes the places of the term in a text, and the text in which they are: as it is folded for the
     /// term. Ends when `see` returns false.
-    fn each_place(
+    fn for_each_match(
         &self,
         text: &str,
         folded: &mut Folded,
@@ -92,9 +92,9 @@ impl Term {
     /// Returns the first places of the term in a text.
     fn places_in(&self, text: &str, folded: &mut Folded) -> Vec<(usize, usize)> {
         let mut places = Vec::new();
-        self.each_place(text, folded, |_, place| {
+        self.for_each_match(text, folded, |_, place| {
             places.push(place);
-            places.len() < MAX_PLACES
+            places.len() < MAX_MATCHES_PER_TEXT
         });
         let Matcher::Literal { fold, .. } = &self.matcher else {
             return places;
@@ -118,11 +118,11 @@ impl Query {
         &self,
         texts: impl Iterator<Item = (usize, &'t Text<'t>)>,
         folded: &mut Folded,
-    ) -> Option<Best> {
+    ) -> Option<BestText> {
         let all = (1u64 << self.positive().count()) - 1;
         let has_negative = self.terms.iter().any(|term| term.is_negative);
         let mut found = 0;
-        let mut best: Option<(u32, Best)> = None;
+        let mut best: Option<(u32, BestText)> = None;
         let mut places = Vec::new();
         for (number, text) in texts {
             folded.forget();
@@ -130,12 +130,12 @@ impl Query {
             let (mut here, mut bit, mut words) = (0u64, 1u64, 0.0);
             for term in &self.terms {
                 let (mut seen, mut is_whole) = (0, false);
-                term.each_place(&text.text, folded, |shown, place| {
+                term.for_each_match(&text.text, folded, |shown, place| {
                     seen += 1;
                     is_whole = is_whole || !term.is_negative && is_word(shown, place);
                     places.push((place, bit));
-                    // What is near it matters only if there are several terms.
-                    seen < MAX_PLACES && !term.is_negative && (all > 1 || !is_whole)
+                    // All matches are needed only for the distance to other terms; of a single term the first whole word is enough.
+                    seen < MAX_MATCHES_PER_TEXT && !term.is_negative && (all > 1 || !is_whole)
                 });
                 if term.is_negative {
                     if seen > 0 {
@@ -152,7 +152,7 @@ impl Query {
             found |= here;
             let count = here.count_ones();
             if best.as_ref().is_none_or(|(most, _)| count > *most) {
-                let mut score = of_field(text.field);
+                let mut score = field_weight(text.field);
                 if count > 0 {
                     score += words / count as f32;
                 }
@@ -162,7 +162,7 @@ impl Query {
                     score += nearness(end - start);
                 }
                 let text = number;
-                best = Some((count, Best { text, score }));
+                best = Some((count, BestText { text, score }));
                 if here == all && !has_negative {
                     // No other text has more of them.
                     break;
@@ -225,7 +225,7 @@ fn nearest(places: &[((usize, usize), u64)], all: u64) -> (usize, usize) {
 }
 
 /// Prompts and titles are what people remember; results are mostly noise.
-fn of_field(field: Field) -> f32 {
+fn field_weight(field: Field) -> f32 {
     match field {
         Field::Title => 5.0,
         Field::Prompt => 4.5,
@@ -242,11 +242,11 @@ fn nearness(bytes: usize) -> f32 {
     2.0 / (1.0 + bytes as f32 / 80.0)
 }
 
-/// Returns what the time of a hit adds to its score, if the newest one has the time `newest`: 1.5
+/// Returns the recency part of the score of a hit, if the newest hit has the time `newest`: 1.5
 /// at first, and a quarter less whenever the age doubles.
 pub(crate) fn recency(millis: Option<i64>, newest: i64) -> f32 {
     let Some(millis) = millis else { return 0.0 };
-    let age = newest.saturating_sub(millis).max(0) as f64 / RECENT_MILLIS;
+    let age = newest.saturating_sub(millis).max(0) as f64 / RECENCY_UNIT_MILLIS;
     (1.5 - 0.25 * (1.0 + age).log2()).max(0.0) as f32
 }
 

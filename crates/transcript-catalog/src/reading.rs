@@ -8,8 +8,8 @@ use transcript_reader::{Bodies, Error, Index, Source};
 /// The size of reads, in bytes: small enough to stay in a cache of the processor.
 const BUFFER_SIZE: usize = 256 << 10;
 
-/// The place of an entry in its file, in bytes.
-pub(crate) struct Place {
+/// The span of an entry in its file, in bytes.
+pub(crate) struct EntrySpan {
     pub(crate) offset: u64,
     pub(crate) len: u32,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Place {
 pub(crate) fn entries<T: Default>(
     source: &Source,
     wants: impl Fn(&[u8]) -> bool,
-    mut see: impl FnMut(&mut T, Place, &str, &Envelope<'_>),
+    mut see: impl FnMut(&mut T, EntrySpan, &str, &Envelope<'_>),
 ) -> Result<T, Error> {
     let mut made = T::default();
     let (mut scanner, mut buffer) = (Scanner::new(), Vec::new());
@@ -28,7 +28,7 @@ pub(crate) fn entries<T: Default>(
         while at < bytes.len() {
             let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len);
             let line = &bytes[at..end];
-            let place = Place {
+            let place = EntrySpan {
                 offset: offset + at as u64,
                 len: u32::try_from(line.len()).unwrap_or(u32::MAX),
             };
@@ -58,14 +58,14 @@ pub(crate) fn entries<T: Default>(
 /// Passes all entries that the index has to `see`.
 pub(crate) fn for_each_in_index(
     source: &Source,
-    mut see: impl FnMut(Place, &str, &Envelope<'_>),
+    mut see: impl FnMut(EntrySpan, &str, &Envelope<'_>),
 ) -> Result<Index, Error> {
     let index = Index::load(source)?;
     let (mut bodies, mut scanner) = (Bodies::new(source), Scanner::new());
     for entry in index.entries() {
         let text = bodies.get(&entry)?.text;
         if let Ok(envelope) = scanner.scan(text.as_bytes()) {
-            let place = Place {
+            let place = EntrySpan {
                 offset: entry.offset(),
                 len: u32::try_from(entry.byte_len()).unwrap_or(u32::MAX),
             };

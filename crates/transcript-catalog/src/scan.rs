@@ -15,22 +15,22 @@ use transcript_format::scan::{Envelope, Flags, Scanner, utf8};
 use transcript_reader::Error;
 use transcript_storage::parallel;
 
-use crate::cache::{Build, Plan};
+use crate::cache::{CacheUpdate, ScanPlan};
 use crate::calls::{Calls, Owner, Owners};
 use crate::files::{Catalog, FileRole};
 use crate::filters::{Filters, Maker};
 use crate::fold::{Fold, folded};
-use crate::matches::{Hashes, Key, Match, millis_of};
+use crate::matches::{CopyKey, Hashes, Match, millis_of};
 use crate::prefilter::Prefilter;
 use crate::query::{Condition, Field, Query, Role};
-use crate::rank::{Best, Folded};
+use crate::rank::{BestText, Folded};
 use crate::reading::{for_each_block, for_each_in_index};
 use crate::texts::{Text, ToolPart, Unit, may_have_texts};
 
 /// The size of the part of a file that a thread scans at a time, in bytes.
-const PIECE: u64 = 4 << 20;
-/// The longest stored result that is read, in bytes.
-pub(crate) const MAX_RESULT: u64 = 64 << 20;
+const SCAN_PIECE_LEN: u64 = 4 << 20;
+/// The maximum length of a stored result that is read, in bytes.
+pub(crate) const MAX_STORED_RESULT_LEN: u64 = 64 << 20;
 
 /// One search over the files of a catalog.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Scan<'s> {
     pub(crate) problems: Mutex<Vec<Error>>,
 }
 
-/// What is found out about a file when it is needed.
+/// Values of a file that are computed when they are needed.
 #[derive(Debug, Default)]
 struct FileState {
     /// Whether a line does not scan, so that the file must be read with an index.
@@ -62,15 +62,15 @@ struct FileState {
 }
 
 /// A part of a file.
-struct Task<'p> {
+struct FileRange<'p> {
     file: usize,
     start: u64,
     end: u64,
     /// If filters of it are made.
-    build: Option<&'p Build>,
+    build: Option<&'p CacheUpdate>,
 }
 
-/// The buffers of a thread, and what it found.
+/// The buffers of a thread, and its matches.
 #[derive(Default)]
 struct Worker {
     buffer: Vec<u8>,
@@ -81,7 +81,7 @@ struct Worker {
 }
 
 /// A line does not scan.
-struct Damaged;
+struct DamagedLine;
 
 impl<'s> Scan<'s> {
     pub(crate) fn new(
@@ -96,6 +96,7 @@ impl<'s> Scan<'s> {
             .positive()
             .filter_map(|term| Prefilter::of(&term.matcher));
         let mut prefilters: Vec<_> = prefilters.collect();
+        // The longest term is in the fewest lines. The first one searches blocks, all others only lines that it found.
         prefilters.sort_by_key(|prefilter| std::cmp::Reverse(prefilter.len()));
         Self {
             catalog,
@@ -148,6 +149,7 @@ impl<'s> Scan<'s> {
             let parts = plan.parts.iter();
             let wanted = parts.map(|(start, end)| found.len.min(*end).saturating_sub(*start));
             let ruled_out = found.len.saturating_sub(wanted.sum());
+            // Bytes that a filter rules out count for the progress, which would otherwise never reach the total.
             self.done.fetch_add(ruled_out, Ordering::Relaxed);
             for (number, (start, end)) in (1..).zip(&plan.parts) {
                 let build = plan.build.as_ref().filter(|_| number == plan.parts.len());
@@ -155,9 +157,13 @@ impl<'s> Scan<'s> {
                 loop {
                     // The last piece of a file ends where the file ends by then.
                     let left = found.len.min(*end).saturating_sub(start);
-                    let is_last = is_whole || left <= PIECE;
-                    let end = if is_last { *end } else { start + PIECE };
-                    tasks.push(Task {
+                    let is_last = is_whole || left <= SCAN_PIECE_LEN;
+                    let end = if is_last {
+                        *end
+                    } else {
+                        start + SCAN_PIECE_LEN
+                    };
+                    tasks.push(FileRange {
                         file,
                         start,
                         end,
@@ -174,10 +180,11 @@ impl<'s> Scan<'s> {
                 build.start(tasks.count());
             }
         }
-        let size = |task: &Task<'_>| {
+        let size = |task: &FileRange<'_>| {
             let end = task.end.min(self.catalog.files[task.file].len);
             std::cmp::Reverse(end.saturating_sub(task.start))
         };
+        // The largest first, so that no thread starts with a long piece when all others are done.
         tasks.sort_by_key(size);
         let found = parallel::map(&tasks, threads, || {
             let mut worker = Worker::default();
@@ -188,11 +195,13 @@ impl<'s> Scan<'s> {
         });
         let mut found: Vec<Match> = found.into_iter().flatten().collect();
         if let Some(filters) = &self.filters {
+            // Before damaged files are read again: their second scan makes no filters.
             filters.cache.finish();
         }
         let is_damaged = |file: &usize| self.states[*file].is_damaged.load(Ordering::Relaxed);
         let damaged: Vec<usize> = files.into_iter().filter(is_damaged).collect();
         if !damaged.is_empty() {
+            // Matches of a damaged file come from the index alone, or entries on whole lines would be found twice.
             found.retain(|found| !is_damaged(&(found.file as usize)));
             let again = parallel::map(&damaged, threads, || {
                 let mut worker = Worker::default();
@@ -208,10 +217,14 @@ impl<'s> Scan<'s> {
     }
 
     /// Decides which parts of the files are scanned.
-    fn plans(&self, files: &[usize], threads: Option<NonZeroUsize>) -> Vec<(usize, Plan)> {
+    fn plans(&self, files: &[usize], threads: Option<NonZeroUsize>) -> Vec<(usize, ScanPlan)> {
         let Some(filters) = &self.filters else {
-            return files.iter().map(|file| (*file, Plan::whole())).collect();
+            return files
+                .iter()
+                .map(|file| (*file, ScanPlan::whole()))
+                .collect();
         };
+        // All cache files first, by several threads. Otherwise the first file of each folder waits for its cache.
         let read_folder = |folder: &usize| filters.cache.read_folder(*folder);
         parallel::map(&filters.cache.folders_of(files), threads, || read_folder);
         parallel::map(files, threads, || |file| (*file, filters.plan(*file)))
@@ -273,7 +286,8 @@ impl<'s> Scan<'s> {
         })
     }
 
-    fn scan_task(&self, worker: &mut Worker, task: &Task<'_>) {
+    fn scan_task(&self, worker: &mut Worker, task: &FileRange<'_>) {
+        // Once a piece of a file is damaged, its other pieces are not worth a scan: all of it is read again.
         let is_damaged = &self.states[task.file].is_damaged;
         let mut is_done = false;
         if !self.is_cancelled() && !is_damaged.load(Ordering::Relaxed) {
@@ -286,6 +300,7 @@ impl<'s> Scan<'s> {
         }
         if let (Some(filters), Some(build)) = (&self.filters, task.build) {
             let is_damaged = is_damaged.load(Ordering::Relaxed);
+            // The pieces of an incomplete scan would rule out lines that were not read.
             let maker = worker.maker.as_mut().filter(|_| is_done && !is_damaged);
             let pieces = maker.map(|maker| mem::take(&mut maker.pieces));
             filters.cache.done(task.file, build, pieces, is_damaged);
@@ -293,7 +308,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans the lines that start in a part of a file.
-    fn scan_lines(&self, worker: &mut Worker, task: &Task<'_>) -> Result<(), Error> {
+    fn scan_lines(&self, worker: &mut Worker, task: &FileRange<'_>) -> Result<(), Error> {
         let source = self.catalog.open_file(task.file)?;
         let end = task.end.min(source.len());
         let mut buffer = mem::take(&mut worker.buffer);
@@ -318,7 +333,9 @@ impl<'s> Scan<'s> {
             maker.finish();
             worker.maker = Some(maker);
         }
+        // Also after an error, so that the progress reaches the total.
         self.count(end.saturating_sub(task.start));
+        // A task that ends early because the search was cancelled is marked, too, which is harmless: it has no answer.
         if !result? {
             self.states[task.file]
                 .is_damaged
@@ -334,7 +351,7 @@ impl<'s> Scan<'s> {
         file: usize,
         offset: u64,
         bytes: &[u8],
-    ) -> Result<(), Damaged> {
+    ) -> Result<(), DamagedLine> {
         let Some(first) = self.used_prefilters().first() else {
             let mut at = 0;
             while at < bytes.len() {
@@ -351,6 +368,7 @@ impl<'s> Scan<'s> {
         // The lines up to here are done.
         let mut done = 0;
         loop {
+            // A line with several candidates is scanned once.
             while odd.next_if(|place| *place < done).is_some() {}
             if plain.is_some_and(|place| place < done) {
                 plain = first.find(bytes, done);
@@ -372,20 +390,21 @@ impl<'s> Scan<'s> {
         file: usize,
         offset: u64,
         line: &[u8],
-    ) -> Result<(), Damaged> {
+    ) -> Result<(), DamagedLine> {
+        // The index does not read longer lines either, and reports them as findings.
         if line.len() > DEFAULT_LINE_CAP {
-            return Err(Damaged);
+            return Err(DamagedLine);
         }
         let mut scanner = mem::take(&mut worker.scanner);
         let result = match scanner.scan(line) {
             // Counted by the scan with the index.
-            Ok(envelope) if envelope.flags().contains(Flags::TOO_MANY) => Err(Damaged),
+            Ok(envelope) if envelope.flags().contains(Flags::TOO_MANY) => Err(DamagedLine),
             Ok(envelope) => {
                 self.scan_entry(worker, file, offset, line, &envelope, false);
                 Ok(())
             }
             Err(_) if line.trim_ascii().is_empty() => Ok(()),
-            Err(_) => Err(Damaged),
+            Err(_) => Err(DamagedLine),
         };
         worker.scanner = scanner;
         result
@@ -418,6 +437,7 @@ impl<'s> Scan<'s> {
             return;
         };
         let millis = millis_of(envelope);
+        // Before the texts are folded and searched, which costs most.
         if !self.wants_entry(file, envelope, &unit, millis) {
             return;
         }
@@ -444,7 +464,7 @@ impl<'s> Scan<'s> {
         millis: Option<i64>,
     ) -> bool {
         let agent = || envelope.agent_id().map(|id| id.decode().into_owned());
-        self.wants_unit(&Facts {
+        self.wants_unit(&UnitFields {
             role: unit.role,
             millis,
             model: unit.model.as_deref(),
@@ -459,7 +479,7 @@ impl<'s> Scan<'s> {
         })
     }
 
-    fn wants_unit(&self, facts: &Facts<'_>) -> bool {
+    fn wants_unit(&self, facts: &UnitFields<'_>) -> bool {
         self.query.holds(|condition| {
             Some(match condition {
                 Condition::Role(role) => facts.role == Some(*role),
@@ -481,7 +501,12 @@ impl<'s> Scan<'s> {
     }
 
     /// Returns the best text of a unit if it matches.
-    pub(crate) fn best(&self, file: usize, unit: &Unit<'_>, buffers: &mut Folded) -> Option<Best> {
+    pub(crate) fn best(
+        &self,
+        file: usize,
+        unit: &Unit<'_>,
+        buffers: &mut Folded,
+    ) -> Option<BestText> {
         let texts = unit.texts.iter().enumerate();
         let wanted = texts.filter(|(_, text)| self.wants_text(file, text, unit.is_api_error));
         self.query.best(wanted, buffers)
@@ -524,6 +549,7 @@ impl<'s> Scan<'s> {
     pub(crate) fn calls(&self, file: usize) -> &Calls {
         self.states[file].calls.get_or_init(|| {
             let mut filters = self.query.filters.iter();
+            // Paths of calls take memory, and only `path:` compares them.
             let needs_paths = filters.any(|filter| matches!(filter.condition, Condition::Path(_)));
             let source = self.catalog.open_file(file);
             let calls = source.and_then(|source| Calls::read(&source, needs_paths));
@@ -536,6 +562,7 @@ impl<'s> Scan<'s> {
 
     fn agent_type(&self, file: usize) -> Option<&str> {
         let read = || {
+            // The type of a subagent is in its metadata only.
             let path = self.catalog.files[file].path.with_extension("meta.json");
             let bytes = self.catalog.disk.read(&path, AGENT_META_CAP).ok()?;
             let object = Object::parse(utf8(&bytes)?).ok()?;
@@ -583,14 +610,22 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans a stored result.
-    fn scan_result(&self, worker: &mut Worker, task: &Task<'_>, name: &str) -> Result<(), Error> {
+    fn scan_result(
+        &self,
+        worker: &mut Worker,
+        task: &FileRange<'_>,
+        name: &str,
+    ) -> Result<(), Error> {
         let file = task.file;
         let found = &self.catalog.files[file];
-        if found.len > MAX_RESULT {
+        if found.len > MAX_STORED_RESULT_LEN {
             self.unread.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
-        let read = self.catalog.disk.read(&found.path, MAX_RESULT as usize);
+        let read = self
+            .catalog
+            .disk
+            .read(&found.path, MAX_STORED_RESULT_LEN as usize);
         let bytes = read.map_err(|error| Error::io(&found.path, None, error))?;
         self.count(bytes.len() as u64);
         if task.build.is_some() {
@@ -607,7 +642,7 @@ impl<'s> Scan<'s> {
         let owner = self.owners(found.session).get(name);
         let unit = Owner::unit(owner, text);
         let owner_file = owner.map_or(file, |owner| owner.file);
-        let is_wanted = self.wants_unit(&Facts {
+        let is_wanted = self.wants_unit(&UnitFields {
             role: unit.role,
             millis: owner.and_then(|owner| owner.millis),
             model: None,
@@ -621,7 +656,7 @@ impl<'s> Scan<'s> {
                 len: owner.map_or(0, |owner| owner.len),
                 file: file as u32,
                 key: owner.map_or_else(
-                    || Key {
+                    || CopyKey {
                         ids: [self.hashes.of((file, name)); 2],
                         content: 0,
                     },
@@ -649,8 +684,8 @@ impl<'s> Scan<'s> {
     }
 }
 
-/// What filters of units compare.
-struct Facts<'f> {
+/// The fields of a unit that filters compare.
+struct UnitFields<'f> {
     role: Option<Role>,
     millis: Option<i64>,
     model: Option<&'f str>,

@@ -22,10 +22,10 @@ use crate::query::{Condition, Query};
 use crate::rank::recency;
 use crate::scan::Scan;
 
-/// The most hits that are read at a time.
-const MAX_BATCH: usize = 512;
-/// The number of sessions that are scanned at a time in the order of time, at first.
-const FIRST_SESSIONS: usize = 16;
+/// The maximum number of hits that are read at a time.
+const MAX_BATCH_HITS: usize = 512;
+/// The number of sessions in the first batch of a search in the order of time. Later batches are larger.
+const FIRST_BATCH_SESSIONS: usize = 16;
 /// The default length of a snippet, in characters.
 const DEFAULT_SNIPPET_CHARS: usize = 160;
 
@@ -40,7 +40,7 @@ pub enum Sort {
     Time,
 }
 
-/// How to search.
+/// Options of a search.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SearchOptions {
@@ -139,7 +139,7 @@ impl SearchOptions {
 /// The counters of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct End {
+pub struct SearchTotals {
     /// The number of hits, without copies, and without regard to the limit. With a limit in the order
     /// of time, those in the sessions that were read.
     pub hits: u64,
@@ -149,8 +149,8 @@ pub struct End {
     pub scanned: u64,
     /// The number of bytes that were searched.
     pub bytes: u64,
-    /// The number of damaged, too long or too large lines and stored results in which there may be
-    /// more, and which were not searched, or not whole.
+    /// The number of lines and stored results that are damaged, too long or too large. They were searched in part or not at all,
+    /// so there may be more hits in them.
     pub unread: u64,
 }
 
@@ -168,7 +168,7 @@ pub struct Search<'s> {
     groups: VecDeque<Group>,
     ready: VecDeque<Result<Hit, SearchError>>,
     batch: usize,
-    end: End,
+    end: SearchTotals,
 }
 
 impl Catalog {
@@ -198,7 +198,7 @@ impl Catalog {
             groups: VecDeque::new(),
             ready: VecDeque::new(),
             batch: 16,
-            end: End::default(),
+            end: SearchTotals::default(),
         };
         search.run()?;
         Ok(search)
@@ -208,12 +208,12 @@ impl Catalog {
 impl Search<'_> {
     /// Returns the counters of the search.
     #[must_use]
-    pub fn end(&self) -> End {
+    pub fn end(&self) -> SearchTotals {
         self.end
     }
 
     /// Returns the sessions of the hits that were not returned yet, in the order of their first hits, each
-    /// with what a list shows of it and the number of its hits.
+    /// with its row in a list and the number of its hits.
     pub fn sessions(&mut self) -> Vec<(Arc<CatalogSession>, Option<Arc<SessionRow>>, u64)> {
         let files = &self.scan.catalog.files;
         let mut places = HashMap::new();
@@ -273,6 +273,8 @@ impl Search<'_> {
         if self.options.sort == Sort::Time {
             order.sort_by_key(|session| Reverse(sessions[*session].modified));
         }
+        // By rank, the best hit can be in any session. By time, the newest sessions are enough as soon as they have
+        // enough hits.
         let most = match (self.options.sort, self.options.limit) {
             (Sort::Time, Some(limit)) => limit,
             _ => usize::MAX,
@@ -282,7 +284,7 @@ impl Search<'_> {
         let mut next = if most == usize::MAX {
             rest.len()
         } else {
-            FIRST_SESSIONS
+            FIRST_BATCH_SESSIONS
         };
         loop {
             let (now, later) = rest.split_at(next.min(rest.len()));
@@ -297,6 +299,8 @@ impl Search<'_> {
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Err(SearchError::Cancelled);
             }
+            // Copies of forks are one hit, so the number of matches alone says little. Counting them costs more, so it
+            // comes second.
             if rest.is_empty() || found.len() >= most && without_copies(&found) >= most {
                 break;
             }
@@ -310,6 +314,7 @@ impl Search<'_> {
     fn scan_sessions(&mut self, sessions: &[usize]) -> Vec<Match> {
         let mut found = self.scan.run(sessions, self.options.threads);
         let mut filters = self.scan.query.filters.iter();
+        // Whether an entry is live depends on the tree of its file, which is linked only if the query asks for it.
         let needs_tree = filters.any(|filter| matches!(filter.condition, Condition::Live(_)));
         if needs_tree {
             self.reader.want(&self.scan, found.iter());
@@ -330,8 +335,9 @@ impl Search<'_> {
     fn sort(&mut self, mut found: Vec<Match>, order: &[usize]) {
         let files = &self.scan.catalog.files;
         let is_result = |found: &Match| self.scan.is_result(found.file as usize);
-        let mut families = Families::of(&found);
+        let mut families = CopyFamilies::of(&found);
         for one in &mut found {
+            // A copy of a copy names only the one it was made from. The id of the family is equal for all of them.
             one.key.ids[1] = families.of_id(one.key.ids[0]);
         }
         let key = |one: &Match| (one.key.ids[1], one.key.content);
@@ -380,6 +386,7 @@ impl Search<'_> {
             Sort::Rank => {
                 let order = |group: &Group| {
                     let best = best(group);
+                    // Equal scores are frequent, and the order must not depend on the threads.
                     (Reverse(best.millis), best.file, best.offset)
                 };
                 let score = b.score.total_cmp(&a.score);
@@ -403,6 +410,7 @@ impl Search<'_> {
             groups.shrink_to_fit();
         }
         groups.sort_unstable_by(in_order);
+        // Copies as well: each hit names the places of its copies.
         let wanted = groups.iter().flat_map(|group| {
             let (best, copies) = group.of(&found);
             copies.iter().chain([best])
@@ -414,12 +422,12 @@ impl Search<'_> {
 }
 
 /// The families of entries: those that are linked by a uuid, that of an original included.
-struct Families {
+struct CopyFamilies {
     /// For ids that are not the first of their family, another one of it.
     parents: HashMap<u64, u64>,
 }
 
-impl Families {
+impl CopyFamilies {
     fn of(found: &[Match]) -> Self {
         let parents = HashMap::new();
         let mut families = Self { parents };
@@ -449,7 +457,7 @@ impl Families {
 
 /// Returns the number of hits without copies.
 fn without_copies(found: &[Match]) -> usize {
-    let mut families = Families::of(found);
+    let mut families = CopyFamilies::of(found);
     let keys = found
         .iter()
         .map(|found| (families.of_id(found.key.ids[0]), found.key.content));
@@ -467,6 +475,7 @@ impl Iterator for Search<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.options.cancel.load(Ordering::Relaxed) {
+            // A search that has returned all hits was not cancelled.
             let is_open = !(self.ready.is_empty() && self.groups.is_empty());
             self.ready.clear();
             self.groups.clear();
@@ -475,7 +484,8 @@ impl Iterator for Search<'_> {
         if self.ready.is_empty() {
             let most = self.batch.min(self.groups.len());
             let batch: Vec<Group> = self.groups.drain(..most).collect();
-            self.batch = (2 * self.batch).min(MAX_BATCH);
+            // Small at first, so that the first hit is there at once; then larger, so that all threads have work.
+            self.batch = (2 * self.batch).min(MAX_BATCH_HITS);
             let (threads, snippet) = (self.options.threads, self.options.snippet);
             let found = &self.found;
             let hits = self

@@ -1,4 +1,4 @@
-//! Files in the user's cache folder that keep what was found out about files of sessions, one of each
+//! Cache files in the user's cache folder with values about files of sessions, one of each
 //! kind for each project folder (docs/search.md).
 //!
 //! A file starts with a header that names its kind and its folder. Records follow, each with a
@@ -17,40 +17,40 @@ use transcript_storage::{Disk, File, Metadata, ReadDisk, ReadFile, RealDisk};
 
 use crate::fuse::mix;
 
-/// What a file is for.
+/// The format of a cache file: its magic, its extension, and the formats that it replaced.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct SidecarKind {
     /// The first bytes of the file. They change with the format.
     pub(crate) magic: &'static str,
-    /// Where its name ends. If what is in the file cannot be made again, it changes with the format, too, so
+    /// The end of its name. If the content of the file cannot be made again, it changes with the format, too, so
     /// that no format is written over another.
     pub(crate) extension: &'static str,
     /// The kinds that it replaced and that are still read, the newest first.
-    pub(crate) older: &'static [Older],
+    pub(crate) older: &'static [OlderKind],
 }
 
 /// A kind that another one replaced.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Older {
-    pub(crate) kind: Kind,
+pub(crate) struct OlderKind {
+    pub(crate) kind: SidecarKind,
     /// Makes a payload of the kind that replaced it; `None` if the payload is damaged.
     pub(crate) convert: fn(&[u8]) -> Option<Vec<u8>>,
 }
 
 /// The length and the checksum before a record.
-const FRAME: usize = 12;
-/// The longest record, in bytes.
-const MAX_RECORD: usize = 64 << 20;
+const RECORD_HEADER_LEN: usize = 12;
+/// The maximum length of a record, in bytes.
+const MAX_RECORD_LEN: usize = 64 << 20;
 /// The size of reads, in bytes.
 const READ_SIZE: usize = 1 << 20;
-/// The longest header, in bytes.
-const MAX_HEADER: usize = 16 << 10;
+/// The maximum length of a header, in bytes.
+const MAX_HEADER_LEN: usize = 16 << 10;
 /// The minimum length of a file that is worth a rewrite, in bytes.
 const MIN_REWRITE_LEN: u64 = 64 << 10;
 
 /// The state of a file in which its filters are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct FileVersion {
     /// A hash of the identity.
     identity: u64,
     pub(crate) len: u64,
@@ -61,7 +61,7 @@ pub(crate) struct State {
     changed: u64,
 }
 
-impl State {
+impl FileVersion {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             identity: hash(&metadata.identity.to_bytes()),
@@ -83,32 +83,32 @@ fn nanos(time: SystemTime) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or_default()
 }
 
-/// What is kept about a part of a file.
+/// The cache entry of a part of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The checksum of its bytes.
     pub(crate) content: u64,
-    /// What was found out.
+    /// The cached value, as its format encodes it.
     pub(crate) payload: Vec<u8>,
 }
 
 /// A piece as it is kept in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored<K> {
+pub(crate) struct StoredPiece<K> {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) content: u64,
     pub(crate) kept: K,
 }
 
-/// What a file says about one file of the folder.
+/// The cache record of one file of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record<P> {
     /// The path in the folder.
     pub(crate) path: Vec<u8>,
-    pub(crate) state: State,
+    pub(crate) state: FileVersion,
     /// Whether the file had not changed for some time when it was read, so that another change would
     /// have given it another time.
     pub(crate) is_settled: bool,
@@ -125,10 +125,10 @@ impl Record<Piece> {
     /// Appends the record with its frame. Returns its checksum.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
-        out.extend([0; FRAME]);
+        out.extend([0; RECORD_HEADER_LEN]);
         out.extend((self.path.len() as u32).to_le_bytes());
         out.extend(&self.path);
-        let State {
+        let FileVersion {
             identity,
             len,
             modified,
@@ -147,21 +147,21 @@ impl Record<Piece> {
             out.extend((piece.payload.len() as u32).to_le_bytes());
             out.extend(&piece.payload);
         }
-        let checksum = hash(&out[start + FRAME..]);
-        let len = (out.len() - start - FRAME) as u32;
+        let checksum = hash(&out[start + RECORD_HEADER_LEN..]);
+        let len = (out.len() - start - RECORD_HEADER_LEN) as u32;
         out[start..start + 4].copy_from_slice(&len.to_le_bytes());
-        out[start + 4..start + FRAME].copy_from_slice(&checksum.to_le_bytes());
+        out[start + 4..start + RECORD_HEADER_LEN].copy_from_slice(&checksum.to_le_bytes());
         checksum
     }
 }
 
-/// Reads the record; `see` is asked what to keep of the payload of each piece.
-fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record<Stored<K>>> {
+/// Reads the record; `see` converts the payload of each piece to the value that is kept.
+fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record<StoredPiece<K>>> {
     let bytes = &mut bytes;
-    let path_len = u32::from_le_bytes(take(bytes)?) as usize;
-    let path = take_slice(bytes, path_len)?.to_vec();
+    let path_len = u32::from_le_bytes(split_array(bytes)?) as usize;
+    let path = split_slice(bytes, path_len)?.to_vec();
     let [identity, len, modified, changed, flags, base, keep] = numbers(bytes)?;
-    let state = State {
+    let state = FileVersion {
         identity,
         len,
         modified,
@@ -170,15 +170,16 @@ fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record
     let mut pieces = Vec::new();
     while !bytes.is_empty() {
         let [start, end, content] = numbers(bytes)?;
-        let len = u32::from_le_bytes(take(bytes)?) as usize;
+        let len = u32::from_le_bytes(split_array(bytes)?) as usize;
+        // A piece has bytes. Anything else is damage that the checksum did not show.
         if start >= end {
             return None;
         }
-        pieces.push(Stored {
+        pieces.push(StoredPiece {
             start,
             end,
             content,
-            kept: see(take_slice(bytes, len)?),
+            kept: see(split_slice(bytes, len)?),
         });
     }
     Some(Record {
@@ -195,26 +196,26 @@ fn parse<K>(mut bytes: &[u8], see: &mut impl FnMut(&[u8]) -> K) -> Option<Record
 pub(crate) fn numbers<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
-        *number = u64::from_le_bytes(take(bytes)?);
+        *number = u64::from_le_bytes(split_array(bytes)?);
     }
     Some(numbers)
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+fn split_array<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(*first)
 }
 
-fn take_slice<'a>(bytes: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+fn split_slice<'a>(bytes: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (first, rest) = bytes.split_at_checked(len)?;
     *bytes = rest;
     Some(first)
 }
 
-/// A record as it was read, and its place.
+/// A record as it was read, with its checksum and its length in the file.
 #[derive(Debug)]
-pub(crate) struct Found<P> {
+pub(crate) struct FoundRecord<P> {
     pub(crate) record: Record<P>,
     pub(crate) checksum: u64,
     /// The bytes that it takes with its frame.
@@ -224,8 +225,8 @@ pub(crate) struct Found<P> {
 /// The records of a file, in order, by path.
 #[derive(Debug)]
 pub(crate) struct Records<P> {
-    of_paths: HashMap<Vec<u8>, Vec<Found<P>>>,
-    /// Where they end.
+    of_paths: HashMap<Vec<u8>, Vec<FoundRecord<P>>>,
+    /// The offset after the last of them.
     pub(crate) end: u64,
 }
 
@@ -237,10 +238,11 @@ impl<P> Records<P> {
 
     /// Returns the records that are valid about a path, the newest first: it, the one that it
     /// continues, and so on. Empty if one of them is missing.
-    pub(crate) fn chain(&self, path: &[u8]) -> Vec<&Found<P>> {
-        let mut chain: Vec<&Found<P>> = Vec::new();
+    pub(crate) fn chain(&self, path: &[u8]) -> Vec<&FoundRecord<P>> {
+        let mut chain: Vec<&FoundRecord<P>> = Vec::new();
         for found in self.of_paths.get(path).into_iter().flatten().rev() {
             let next = chain.last();
+            // By checksum and not by position, so that records of two processes can be mixed in one file.
             if next.is_none_or(|next| next.record.base == found.checksum) {
                 chain.push(found);
                 if found.record.base == 0 {
@@ -255,7 +257,7 @@ impl<P> Records<P> {
 /// A file of records.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
-    kind: Kind,
+    kind: SidecarKind,
     path: PathBuf,
     /// The folder that it is about.
     folder: PathBuf,
@@ -263,7 +265,8 @@ pub(crate) struct Sidecar {
 
 impl Sidecar {
     /// Returns the file in `cache` that is about `folder`.
-    pub(crate) fn of(kind: Kind, cache: &Path, folder: &Path) -> Self {
+    pub(crate) fn of(kind: SidecarKind, cache: &Path, folder: &Path) -> Self {
+        // A hash, because a path can be longer than a name may be. The header has the path, in case of a collision.
         let name = hash(folder.as_os_str().as_encoded_bytes());
         Self {
             kind,
@@ -281,20 +284,20 @@ impl Sidecar {
     }
 
     /// Reads all records; none if there is no such file, or it is about something else.
-    pub(crate) fn read<K>(&self, mut see: impl FnMut(&[u8]) -> K) -> Records<Stored<K>> {
+    pub(crate) fn read<K>(&self, mut see: impl FnMut(&[u8]) -> K) -> Records<StoredPiece<K>> {
         let mut records = Records {
             of_paths: HashMap::new(),
             end: 0,
         };
-        // What cannot be read is as if it were not there.
+        // A cache that cannot be read counts as empty, and never fails the search.
         if let Some(file) = open_to_read(&self.path) {
             let _ = self.each(&*file, |bytes, checksum, end| {
                 let Some(record) = parse(bytes, &mut see) else {
                     return false;
                 };
-                let found = Found {
+                let found = FoundRecord {
                     checksum,
-                    len: (bytes.len() + FRAME) as u64,
+                    len: (bytes.len() + RECORD_HEADER_LEN) as u64,
                     record,
                 };
                 let path = found.record.path.clone();
@@ -338,30 +341,33 @@ impl Sidecar {
                 if buffer[..header.len()] != header {
                     return Ok(0);
                 }
-                (is_first, at, offset, needed) = (false, header.len(), header.len() as u64, FRAME);
+                (is_first, at, offset, needed) =
+                    (false, header.len(), header.len() as u64, RECORD_HEADER_LEN);
                 continue;
             }
             let mut bytes = &buffer[at..filled];
-            let (Some(len), Some(checksum)) = (take(&mut bytes), take(&mut bytes)) else {
+            let (Some(len), Some(checksum)) = (split_array(&mut bytes), split_array(&mut bytes))
+            else {
                 return Ok(offset);
             };
             let (len, checksum) = (
                 u32::from_le_bytes(len) as usize,
                 u64::from_le_bytes(checksum),
             );
-            let end = offset + (FRAME + len) as u64;
+            let end = offset + (RECORD_HEADER_LEN + len) as u64;
             // No room is made for a length that is not true.
-            if len > MAX_RECORD || end > size {
+            if len > MAX_RECORD_LEN || end > size {
                 return Ok(offset);
             }
             let Some(record) = bytes.get(..len) else {
-                needed = FRAME + len;
+                needed = RECORD_HEADER_LEN + len;
                 continue;
             };
+            // Records after a damaged one are not used, because their offsets are not certain.
             if hash(record) != checksum || !see(record, checksum, end) {
                 return Ok(offset);
             }
-            (at, offset, needed) = (at + FRAME + len, end, FRAME);
+            (at, offset, needed) = (at + RECORD_HEADER_LEN + len, end, RECORD_HEADER_LEN);
         }
     }
 
@@ -374,6 +380,7 @@ impl Sidecar {
         let len = file.metadata()?.len;
         if *known == 0 || len != *known {
             // Another process has written, or the end is damaged.
+            // Appending after a damaged end would hide all new records.
             *known = self.each(&*file, |_, _, _| true)?;
             file.truncate(*known)?;
         }
@@ -384,7 +391,7 @@ impl Sidecar {
         };
         let written = append_all(&*file, &header).and_then(|()| append_all(&*file, bytes));
         if written.is_err() {
-            // The disk is full: what was there is kept.
+            // The disk is full: the old records are kept.
             file.truncate(*known)?;
         } else {
             *known += (header.len() + bytes.len()) as u64;
@@ -411,6 +418,7 @@ impl Sidecar {
                 len += found.len;
             }
         }
+        // The caller counts only the files of this search; files of other sessions in the folder are valid, too.
         if records.end < MIN_REWRITE_LEN || 2 * len > records.end {
             return Ok(());
         }
@@ -429,7 +437,7 @@ impl Sidecar {
             }
             true
         })?;
-        // A crash leaves a shorter file: what is lost is made again.
+        // A crash leaves a shorter file, whose lost records are made again.
         file.truncate(0)?;
         append_all(&*file, &bytes)
     }
@@ -464,6 +472,7 @@ impl Sidecar {
     /// Opens the file and locks it; `None` if it is locked.
     fn open_to_write(&self) -> io::Result<Option<Arc<dyn File>>> {
         let file = RealDisk.open_cache(&self.path)?;
+        // Not waited for: another process writes the cache, and this search only reads it next time.
         let is_locked = file.try_lock().unwrap_or(false);
         Ok(is_locked.then_some(file))
     }
@@ -485,7 +494,7 @@ impl Sidecar {
     }
 
     /// Returns the files of older kinds about the same folder, the newest first, whether they are there or not.
-    pub(crate) fn older(&self) -> impl Iterator<Item = (Self, &'static Older)> {
+    pub(crate) fn older(&self) -> impl Iterator<Item = (Self, &'static OlderKind)> {
         let older = self.kind.older.iter();
         older.map(|older| (Self::of(older.kind, self.cache(), &self.folder), older))
     }
@@ -495,7 +504,7 @@ impl Sidecar {
     }
 
     /// Returns the files of a kind in `cache`; with `None` those that are of another version.
-    pub(crate) fn all(kind: Kind, cache: &Path) -> Vec<(PathBuf, Option<Self>)> {
+    pub(crate) fn all(kind: SidecarKind, cache: &Path) -> Vec<(PathBuf, Option<Self>)> {
         let entries = RealDisk.list(cache).into_iter().flatten().flatten();
         let paths = entries.map(|entry| cache.join(entry.name));
         let is_of_kind = |path: &PathBuf| {
@@ -503,7 +512,7 @@ impl Sidecar {
             extension.is_some_and(|extension| extension == kind.extension)
         };
         let read = |path: PathBuf| {
-            let mut start = vec![0; MAX_HEADER];
+            let mut start = vec![0; MAX_HEADER_LEN];
             let read = open_to_read(&path)?.fill(0, &mut start).ok()?;
             start.truncate(read);
             let mut lines = start.splitn(3, |byte| *byte == b'\n');
@@ -525,6 +534,7 @@ impl Sidecar {
 
 fn open_to_read(path: &Path) -> Option<Arc<dyn ReadFile>> {
     let found = RealDisk.link_metadata(path);
+    // A link, or a pipe that never ends, in the cache folder is not read.
     let is_file = found.is_ok_and(|found| found.is_file());
     is_file.then(|| RealDisk.open_to_read(path).ok())?
 }
@@ -544,7 +554,7 @@ fn append_all(file: &dyn File, mut bytes: &[u8]) -> io::Result<()> {
 /// A checksum: whatever changes in the bytes changes it. Others than us may choose the bytes, but not to
 /// gain anything.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    const KEYS: [u64; 4] = [
+    const LANE_KEYS: [u64; 4] = [
         0x2D35_8DCC_AA6C_78A5,
         0x8BB8_4B93_962E_ACC9,
         0x4B33_A62E_D433_D4A3,
@@ -553,7 +563,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut lanes = [bytes.len() as u64, !(bytes.len() as u64)];
     let mut add = |chunk: &[u8; 32]| {
         let (words, _) = chunk.as_chunks::<8>();
-        let word = |at: usize| u64::from_le_bytes(words[at]) ^ KEYS[at];
+        let word = |at: usize| u64::from_le_bytes(words[at]) ^ LANE_KEYS[at];
         let (a, b, c, d) = (word(0), word(1), word(2), word(3));
         lanes[0] = mix(a ^ lanes[0], b).wrapping_add(a);
         lanes[1] = mix(c ^ lanes[1], d).wrapping_add(c);
@@ -563,7 +573,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut last = [0; 32];
     last[..rest.len()].copy_from_slice(rest);
     add(&last);
-    mix(lanes[0] ^ KEYS[0], lanes[1] ^ KEYS[1])
+    mix(lanes[0] ^ LANE_KEYS[0], lanes[1] ^ LANE_KEYS[1])
 }
 
 #[cfg(test)]
@@ -579,7 +589,7 @@ mod tests {
         };
         Record {
             path: b"s.jsonl".to_vec(),
-            state: State {
+            state: FileVersion {
                 identity: 1,
                 len: 200,
                 modified: 2,
@@ -597,7 +607,7 @@ mod tests {
     #[test]
     fn lies_with_the_right_checksum_are_parsed_or_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let kind = Kind {
+        let kind = SidecarKind {
             magic: "test",
             extension: "test",
             older: &[],
@@ -616,7 +626,7 @@ mod tests {
             std::fs::write(&sidecar.path, [sidecar.header(), frame].concat()).unwrap();
             sidecar.read(see).chain(b"s.jsonl").len()
         };
-        let body = &framed[FRAME..];
+        let body = &framed[RECORD_HEADER_LEN..];
         assert_eq!(read(body, body.len() as u32), 1);
         for at in 0..body.len() {
             for value in [0, 1, 18, 0x7F, 0xFF] {
@@ -626,7 +636,7 @@ mod tests {
             }
             read(&body[..at], at as u32);
         }
-        for len in [0, 1, body.len() as u32 + 1, MAX_RECORD as u32, u32::MAX] {
+        for len in [0, 1, body.len() as u32 + 1, MAX_RECORD_LEN as u32, u32::MAX] {
             assert_eq!(read(body, len), 0, "{len}");
         }
     }

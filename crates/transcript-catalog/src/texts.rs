@@ -1,4 +1,4 @@
-//! The texts of one entry that are searched, and what filters compare (docs/search.md).
+//! The texts of one entry that are searched, and the fields that filters compare (docs/search.md).
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(crate) struct Text<'a> {
     pub(crate) tool: ToolPart<'a>,
 }
 
-/// How a text belongs to a call.
+/// The relation of a text to a call.
 #[derive(Debug)]
 pub(crate) enum ToolPart<'a> {
     None,
@@ -63,6 +63,7 @@ pub(crate) fn may_have_texts(envelope: &Envelope<'_>) -> bool {
 impl<'a> Unit<'a> {
     /// Reads the entry with this envelope; `None` if it has no texts, or cannot be read.
     pub(crate) fn read(text: &'a str, envelope: &Envelope<'_>) -> Option<Self> {
+        // From the envelope alone, so that most entries are not parsed.
         if !may_have_texts(envelope) {
             return None;
         }
@@ -137,6 +138,7 @@ impl<'a> Unit<'a> {
             Author::Unknown
         };
         let field = |text: &Option<Str<'a>>| match text {
+            // The client writes notes of its own as user lines; they must not be found as prompts.
             Some(text) if is_user => field_of_user(text, envelope.flags(), author),
             _ => Field::Text,
         };
@@ -175,6 +177,7 @@ impl<'a> Unit<'a> {
                     add(Field::ToolInput, text, tool);
                 }
                 kind if kind.ends_with("tool_result") => {
+                    // The line of a result is a user line, but no person wrote it.
                     self.role = Some(Role::Tool);
                     let tool = ToolPart::Result {
                         call: string(block, "tool_use_id"),
@@ -183,6 +186,7 @@ impl<'a> Unit<'a> {
                     let text = block.get("content").map(block_text);
                     self.add_block(Field::ToolResult, Some(number), text, tool);
                 }
+                // Blocks of unknown kinds are searched as text, so that new ones are found without a new build.
                 _ => add(Field::Text, Some(block_text(*raw)), ToolPart::None),
             }
         }

@@ -21,7 +21,7 @@ use transcript_format::scan::Flags;
 use transcript_ops::find_entry;
 use transcript_ops::selection::{Above, EntrySelection};
 use transcript_reader::Source;
-use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
+use transcript_render::{Change, FileEvent, FollowPrinter, FollowScope, NewEntry, ParsedEntry};
 use transcript_storage::{ReadDisk, RealDisk};
 use transcript_tail::{
     ChangeKind, ConversationState, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower,
@@ -386,7 +386,7 @@ fn event_printer<'o>(
     }
     let options = ui.render.clone();
     let options = options.thinking(args.thinking).tools(args.tools.tools());
-    let scope = Scope {
+    let scope = FollowScope {
         several: targets.are_several(),
         sidechains: args.filter.common.sidechains,
         whole_turns,

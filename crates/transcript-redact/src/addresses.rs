@@ -7,15 +7,15 @@ use crate::random::{is_uuid, looks_random};
 use crate::value::stands_for_one;
 use crate::view::View;
 
-pub(crate) const MARK: &str = "://";
-/// The longest user and password, in bytes.
-const MAX_USER: usize = 1 << 10;
+pub(crate) const ADDRESS_MARK: &str = "://";
+/// The maximum length of a user with a password, in bytes.
+const MAX_CREDENTIALS_LEN: usize = 1 << 10;
 
 /// Returns the password of the address whose `://` is at `at`, or the token that it has in place of a user.
 pub(crate) fn password(view: &View, at: usize) -> Option<Range<usize>> {
     let text = view.text();
-    let start = at + MARK.len();
-    let rest = &text[start..text.len().min(start + MAX_USER)];
+    let start = at + ADDRESS_MARK.len();
+    let rest = &text[start..text.len().min(start + MAX_CREDENTIALS_LEN)];
     let is_end = |byte: &u8| b"/\\ <>`\"".contains(byte) || byte.is_ascii_control();
     let mut end = rest.iter().position(is_end).unwrap_or(rest.len());
     // A password may have a slash, too, where no path with an `@` is likely.

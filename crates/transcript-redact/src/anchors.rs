@@ -1,4 +1,4 @@
-//! Where parts of secrets stand in a text: one pass with an automaton.
+//! Finds the positions of parts of secrets in a text: one pass with an automaton.
 //!
 //! Each step of an automaton waits for the one before. So a long text is read at several places at once, from a little
 //! before each place: behind as many bytes as the longest part has, the state is the same as that of one pass.
@@ -7,9 +7,9 @@ use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::nfa::noncontiguous::NFA;
 use aho_corasick::{Anchored, PatternID, dfa};
 
-/// The number of places at which a text is read at once, and the shortest text for which that is done.
+/// The number of lanes in which a text is read at once, and the minimum length of a text that is read in lanes.
 const LANES: usize = 4;
-const MIN_TEXT: usize = 512;
+const MIN_LANES_LEN: usize = 512;
 
 /// Finds parts of secrets in any case of their letters.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Anchors {
         let Ok(start) = automaton.start_state(Anchored::No) else {
             return;
         };
-        if text.len() < MIN_TEXT.max(self.longest * LANES) {
+        if text.len() < MIN_LANES_LEN.max(self.longest * LANES) {
             let mut lane = Lane::new(start, 0, 0..text.len());
             lane.run(automaton, text, text.len(), &self.lens);
             found.append(&mut lane.found);
@@ -103,7 +103,7 @@ impl Anchors {
 struct Lane {
     state: StateID,
     at: usize,
-    /// What ends here is reported.
+    /// The range of the lane: it reports only parts that end here, as the others belong to the next lane.
     own: std::ops::Range<usize>,
     found: Vec<Anchor>,
 }

@@ -8,7 +8,7 @@ use crate::value::stands_for_one;
 use crate::view::View;
 
 /// Calls one of whose arguments is a secret, and the number of that argument, from 0.
-pub(crate) const CALLS: [(&str, usize); 30] = [
+pub(crate) const SECRET_CALLS: [(&str, usize); 30] = [
     ("mysqli(", 2),
     ("mysqli_connect(", 2),
     ("mysql_connect(", 2),
@@ -42,7 +42,7 @@ pub(crate) const CALLS: [(&str, usize); 30] = [
 ];
 
 /// The options by which text is searched.
-pub(crate) const OPTIONS: [&str; 34] = [
+pub(crate) const PASSWORD_OPTIONS: [&str; 34] = [
     " -b ",
     " -k ",
     " -N ",
@@ -81,14 +81,14 @@ pub(crate) const OPTIONS: [&str; 34] = [
 
 /// Returns whether a text is one of the calls: the search does not regard the case of letters, and code does.
 pub(crate) fn is_call(text: &[u8]) -> bool {
-    CALLS.iter().any(|(call, _)| call.as_bytes() == text)
+    SECRET_CALLS.iter().any(|(call, _)| call.as_bytes() == text)
 }
 
 /// Returns the secret in a call whose arguments start at `at`: the one with this number, if it is a text.
 pub(crate) fn argument_of_call(view: &View, at: usize, number: usize) -> Option<Range<usize>> {
-    const MAX_CALL: usize = 400;
+    const MAX_CALL_LEN: usize = 400;
     let text = view.text();
-    let end = text.len().min(at + MAX_CALL);
+    let end = text.len().min(at + MAX_CALL_LEN);
     let mut place = at;
     let mut arguments = 0;
     let mut depth = 0_usize;
@@ -131,13 +131,13 @@ fn argument_text(view: &View, argument: Range<usize>) -> Option<Range<usize>> {
 }
 
 /// The maximum distance of a command from its option, in bytes.
-const MAX_BEFORE: usize = 400;
+const MAX_COMMAND_DISTANCE: usize = 400;
 
 /// Returns the password that belongs to an option at `at`.
 pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usize>> {
     let text = view.text();
     let end = at + option.len();
-    let before = &text[at.saturating_sub(MAX_BEFORE)..at];
+    let before = &text[at.saturating_sub(MAX_COMMAND_DISTANCE)..at];
     // The command is behind the last end of one; an escaped end of a line is none.
     let start = before.windows(2).rposition(|pair| {
         matches!(pair, b"; " | b"&&" | b"||" | b"$(")
@@ -258,6 +258,7 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
         }
         " -b " => {
             let value = word(text, end).filter(|_| runs(&["curl"]))?;
+            // `curl -b FILE` names a file, `curl -b name=value` is a cookie.
             memchr::memchr(b'=', &text[value.clone()])?;
             accepted(text, value, 8)
         }
@@ -309,7 +310,8 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
         }
         // The answer of a script of `expect`.
         "send \"" | "send -- \"" => {
-            let asked = &text[at.saturating_sub(MAX_BEFORE)..at];
+            let asked = &text[at.saturating_sub(MAX_COMMAND_DISTANCE)..at];
+            // Most texts that such a script sends are commands.
             let is_asked = memchr::memmem::find(asked, b"assword").is_some();
             let value = word(text, end - 1).filter(|_| is_asked)?;
             accepted(text, value, 3)
@@ -330,9 +332,9 @@ pub(crate) fn password(view: &View, option: &str, at: usize) -> Option<Range<usi
     }
 }
 
-/// Returns what `echo` or `printf` write into the command around `at`, or what is `<<< value` behind it.
+/// Returns the text that `echo` or `printf` write into the command around `at`, or the here-string `<<< value` after it.
 fn piped(view: &View, at: usize) -> Option<Range<usize>> {
-    const WRITERS: [&str; 8] = [
+    const ECHO_COMMANDS: [&str; 8] = [
         "echo -n ",
         "echo -e ",
         "echo -ne ",
@@ -343,17 +345,18 @@ fn piped(view: &View, at: usize) -> Option<Range<usize>> {
         "printf ",
     ];
     let text = view.text();
-    let rest = &text[at..text.len().min(at + MAX_BEFORE)];
+    let rest = &text[at..text.len().min(at + MAX_COMMAND_DISTANCE)];
+    // The here-string of another command on a later line is not its input.
     let rest = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
     if let Some(here) = memchr::memmem::find(rest, b"<<<") {
         return word(text, at + here + 3);
     }
-    let from = at.saturating_sub(MAX_BEFORE);
+    let from = at.saturating_sub(MAX_COMMAND_DISTANCE);
     let pipe = from + memchr::memrchr(b'|', &text[from..(at + 1).min(text.len())])?;
     let before = &text[from..pipe];
     let end_of =
         |writer: &&str| Some(memchr::memmem::rfind(before, writer.as_bytes())? + writer.len());
-    let start = from + WRITERS.iter().filter_map(end_of).max()?;
+    let start = from + ECHO_COMMANDS.iter().filter_map(end_of).max()?;
     let mut value = word(text, start)?;
     // A text of several lines, such as a password and the same again.
     if let Some(quote) = text[..value.start]
@@ -400,7 +403,7 @@ fn argument(text: &[u8], at: usize, min: usize) -> Option<Range<usize>> {
 
 /// Returns the word at `at`, behind blanks and `=`, without its quotes.
 fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
-    const MAX_WORD: usize = 4 << 10;
+    const MAX_WORD_LEN: usize = 4 << 10;
     let blank = text
         .get(at..)?
         .iter()
@@ -412,7 +415,7 @@ fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
         .copied()
         .filter(|byte| matches!(byte, b'"' | b'\''));
     let start = start + usize::from(quote.is_some());
-    let rest = &text[start.min(text.len())..text.len().min(start + MAX_WORD)];
+    let rest = &text[start.min(text.len())..text.len().min(start + MAX_WORD_LEN)];
     let is_end = |byte: &u8| match quote {
         Some(quote) => *byte == quote || *byte == b'\n',
         None => byte.is_ascii_whitespace() || b"\"'`;|<>".contains(byte),
@@ -427,7 +430,7 @@ fn word(text: &[u8], at: usize) -> Option<Range<usize>> {
     (len > 0).then_some(start..start + len)
 }
 
-/// Returns a range if what is there can be a password.
+/// Returns a range if its text can be a password.
 pub(crate) fn accepted(text: &[u8], range: Range<usize>, min: usize) -> Option<Range<usize>> {
     let value = &text[range.clone()];
     let is_variable =

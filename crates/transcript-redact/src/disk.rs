@@ -24,10 +24,10 @@ pub struct RedactedDisk {
     disk: Arc<dyn ReadDisk>,
     redactor: Redactor,
     is_live: bool,
-    files: Mutex<BTreeMap<PathBuf, Arc<Shared>>>,
+    files: Mutex<BTreeMap<PathBuf, Arc<SharedRedaction>>>,
 }
 
-/// What was redacted: the kind and the place in the file itself, never the value.
+/// A redacted secret: its kind and its position in the original file, never its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Redaction {
@@ -39,17 +39,17 @@ pub struct Redaction {
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What it is, in words, such as `GitHub token`.
+    /// Its kind for people, such as `GitHub token`.
     pub kind: &'static str,
 }
 
-/// What was searched, and what was found and left.
+/// The redactions of a session, the values that were left, and the size of the searched files.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Redactions {
-    /// What was redacted, by file and offset.
+    /// The redacted secrets, by file and offset.
     pub secrets: Vec<Redaction>,
-    /// What looks like a secret and was left.
+    /// Values that look like secrets and were left.
     pub left: Vec<Redaction>,
     /// The number of e-mail addresses that were left.
     pub emails: u64,
@@ -67,7 +67,7 @@ pub struct Redactions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindInFile<'r> {
-    /// What they are, in words.
+    /// Their kind for people.
     pub kind: &'static str,
     /// The file.
     pub path: &'r Path,
@@ -110,8 +110,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RedactedDisk {
-    /// Shows `disk` without what `redactor` finds. A file is searched when it is opened, and what is appended to it
-    /// later is not shown.
+    /// Shows `disk` without the secrets that `redactor` finds. A file is searched when it is opened, and bytes that are appended
+    /// later are not shown.
     #[must_use]
     pub fn new(disk: Arc<dyn ReadDisk>, redactor: Redactor) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl RedactedDisk {
         }
     }
 
-    /// The same, which also shows what is appended to a file later.
+    /// The same, which also shows bytes that are appended to a file later.
     #[must_use]
     pub fn live(disk: Arc<dyn ReadDisk>, redactor: Redactor) -> Self {
         Self {
@@ -150,19 +150,20 @@ impl RedactedDisk {
             all.emails += shown.scan.emails;
             all.homes += shown.scan.homes;
             all.files += 1;
+            // A last line without a line feed is a line, too.
             all.lines += shown.scan.lines + u64::from(!shown.ends_line);
             all.bytes += shown.scan.bytes;
         }
         all
     }
 
-    /// Returns how a file is shown that was opened, and searches what was not.
+    /// Returns the redacted content of a file, and searches the file if it was not opened before.
     fn shared(
         &self,
         path: &Path,
         file: &dyn ReadFile,
         found: &Metadata,
-    ) -> io::Result<Arc<Shared>> {
+    ) -> io::Result<Arc<SharedRedaction>> {
         let known = lock(&self.files).get(path).map(Arc::clone);
         if let Some(known) = known.filter(|known| known.get().identity == found.identity) {
             let shown = known.get();
@@ -174,9 +175,9 @@ impl RedactedDisk {
             }
         }
         let content = Content::of(path);
-        let shown = Shown::new(&self.redactor, file, content, found, None)?;
+        let shown = RedactedContent::new(&self.redactor, file, content, found, None)?;
         let shown = Mutex::new(Arc::new(shown));
-        let shared = Arc::new(Shared { content, shown });
+        let shared = Arc::new(SharedRedaction { content, shown });
         lock(&self.files).insert(path.to_owned(), Arc::clone(&shared));
         Ok(shared)
     }
@@ -187,6 +188,7 @@ impl RedactedDisk {
         let Some(known) = known.filter(|known| known.get().identity == found.identity) else {
             return Ok(found);
         };
+        // The length must be that of the masked text. A caller that trusts the real one would read past the end.
         if self.is_live && known.is_other(&found) {
             let file = self.disk.open_to_read(path)?;
             let found = file.metadata()?;
@@ -197,14 +199,14 @@ impl RedactedDisk {
     }
 }
 
-/// How a file is shown, for all who read it.
-struct Shared {
+/// The redacted content of a file, shared by all its open files.
+struct SharedRedaction {
     content: Content,
-    shown: Mutex<Arc<Shown>>,
+    shown: Mutex<Arc<RedactedContent>>,
 }
 
-impl Shared {
-    fn get(&self) -> Arc<Shown> {
+impl SharedRedaction {
+    fn get(&self) -> Arc<RedactedContent> {
         Arc::clone(&lock(&self.shown))
     }
 
@@ -213,11 +215,12 @@ impl Shared {
         shown.scan.bytes != found.len || shown.modified != found.modified
     }
 
-    /// Searches what has changed in the file.
+    /// Searches the file again if it has changed.
     fn look(&self, redactor: &Redactor, file: &dyn ReadFile, found: &Metadata) -> io::Result<()> {
+        // Locked during the search: another reader that needs the same part waits instead of searching it as well.
         let mut shown = lock(&self.shown);
         if shown.scan.bytes != found.len || shown.modified != found.modified {
-            *shown = Arc::new(Shown::new(
+            *shown = Arc::new(RedactedContent::new(
                 redactor,
                 file,
                 self.content,
@@ -237,6 +240,7 @@ impl ReadDisk for RedactedDisk {
             return Ok(file);
         }
         let shared = self.shared(path, &*file, &found)?;
+        // An open file that is not live keeps its length: bytes that were not searched are never shown.
         let redactor = self.is_live.then(|| self.redactor.clone());
         Ok(Arc::new(RedactedFile {
             file,
@@ -247,7 +251,7 @@ impl ReadDisk for RedactedDisk {
 
     fn list(&self, folder: &Path) -> io::Result<Entries> {
         let entries = self.disk.list(folder)?;
-        // What is shown of a file has another length, which takes a search of it.
+        // The redacted file has another length, which is known only after a search. So the list has no metadata of files.
         Ok(Box::new(entries.map(|entry| {
             let mut entry = entry?;
             entry.metadata = entry.metadata.filter(|found| !found.is_file());
@@ -282,14 +286,14 @@ impl LocalDisk for RedactedDisk {
     }
 }
 
-/// How a file is shown.
-struct Shown {
+/// The redacted content of a file: its masks, and the state for which they are valid.
+struct RedactedContent {
     identity: Identity,
     modified: Option<SystemTime>,
-    /// What the end of the file was: it is the same if the file has only grown.
+    /// The bytes at the end of the file: they are the same if the file has only grown.
     tail: Vec<u8>,
     scan: Scan,
-    /// Where the last line starts, in the file.
+    /// The offset of the last line in the file.
     last_line: u64,
     ends_line: bool,
     /// The masks, by place.
@@ -297,18 +301,18 @@ struct Shown {
 }
 
 struct Mask {
-    /// Where what it replaces ends, in the file.
+    /// The offset in the file after the replaced bytes.
     end: u64,
-    /// Where the mask starts, in what is shown.
+    /// The offset of the mask in the redacted content.
     shown: u64,
     text: String,
 }
 
-impl Shown {
+impl RedactedContent {
     /// The number of bytes by which a file is recognized that has grown.
     const TAIL_LEN: u64 = 4 << 10;
 
-    /// Searches a file; only what is behind `known` if nothing else has changed.
+    /// Searches a file; only the bytes after `known` if nothing else has changed.
     fn new(
         redactor: &Redactor,
         file: &dyn ReadFile,
@@ -325,6 +329,7 @@ impl Shown {
         };
         let known = match known {
             Some(known)
+                // A secret in a text can have several lines, so that an addition can complete one. In a line it cannot.
                 if content == Content::Lines
                     && known.scan.bytes < found.len
                     && tail(known.scan.bytes)? == known.tail =>
@@ -333,6 +338,7 @@ impl Shown {
             }
             _ => None,
         };
+        // From the last line on, which may have been incomplete, with half of a secret in it.
         let start = known.map_or(0, |known| known.last_line);
         let read = |offset: u64, buffer: &mut [u8]| file.fill(offset, buffer);
         let options = Options {
@@ -353,6 +359,7 @@ impl Shown {
             };
             let kept = |list: &[Located]| {
                 list.iter()
+                    // The last line was searched again, with its secrets.
                     .filter(|found| found.offset < start)
                     .copied()
                     .collect::<Vec<_>>()
@@ -377,7 +384,7 @@ impl Shown {
         })
     }
 
-    /// Returns the length of what is shown of a file of this length.
+    /// Returns the length of the redacted content of a file of this length.
     fn len_of(&self, len: u64) -> u64 {
         let len = len.min(self.scan.bytes);
         let before = self.masks.partition_point(|mask| mask.end <= len);
@@ -387,7 +394,7 @@ impl Shown {
         }
     }
 
-    /// Fills a buffer from an offset of what is shown.
+    /// Fills a buffer from an offset of the redacted content.
     fn fill(&self, file: &dyn ReadFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.len_of(self.scan.bytes);
         let wanted = usize::try_from(len.saturating_sub(offset))
@@ -408,6 +415,7 @@ impl Shown {
                 next += usize::from(len == rest.len());
                 continue;
             }
+            // Between two masks the file itself is read, at the offset that corresponds to the shown one.
             let until = mask.map_or(len, |mask| mask.shown);
             let part =
                 usize::try_from(until - at).map_or(wanted - done, |part| part.min(wanted - done));
@@ -434,6 +442,7 @@ fn masks(secrets: &[Located]) -> Vec<Mask> {
     let (mut in_file, mut in_shown) = (0, 0);
     let masks = secrets.iter().map(|secret| {
         let text = mask(secret.kind, secret.is_bare);
+        // Masks have other lengths than secrets, so the difference of both offsets adds up.
         let shown = in_shown + (secret.offset - in_file);
         (in_file, in_shown) = (secret.end(), shown + text.len() as u64);
         Mask {
@@ -447,11 +456,12 @@ fn masks(secrets: &[Located]) -> Vec<Mask> {
 
 /// Returns where the last line of a file starts: at its end, if a line feed is there.
 fn last_line(file: &dyn ReadFile, start: u64, end: u64) -> io::Result<u64> {
-    const STEP_LEN: u64 = 64 << 10;
+    const READ_STEP_LEN: u64 = 64 << 10;
     let mut buffer = Vec::new();
     let mut to = end;
     while to > start {
-        let from = to.saturating_sub(STEP_LEN).max(start);
+        // Backwards in steps, because the last line can be long.
+        let from = to.saturating_sub(READ_STEP_LEN).max(start);
         buffer.resize((to - from) as usize, 0);
         let read = file.fill(from, &mut buffer)?;
         if let Some(feed) = memchr::memrchr(b'\n', &buffer[..read]) {
@@ -464,8 +474,8 @@ fn last_line(file: &dyn ReadFile, start: u64, end: u64) -> io::Result<u64> {
 
 struct RedactedFile {
     file: Arc<dyn ReadFile>,
-    shared: Arc<Shared>,
-    /// Searches what is appended, if that is shown.
+    shared: Arc<SharedRedaction>,
+    /// Searches appended bytes, if they are shown.
     redactor: Option<Redactor>,
 }
 

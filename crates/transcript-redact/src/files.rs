@@ -10,30 +10,30 @@ use crate::value::stands_for_one;
 use crate::view::View;
 use crate::wrap::{after_prefix, line_behind, line_end_at};
 
-/// What a line of `.pgpass` has between its host and its database.
-pub(crate) const PGPASS: [&str; 5] = [":5432:", ":5433:", ":6432:", ":6543:", ":*:*:"];
-/// What such a document says it is.
-pub(crate) const KUBERNETES: [&str; 3] = [
+/// Texts between the host and the database in a line of `.pgpass`.
+pub(crate) const PGPASS_MARKS: [&str; 5] = [":5432:", ":5433:", ":6432:", ":6543:", ":*:*:"];
+/// Texts that mark a document of Kubernetes as a secret.
+pub(crate) const KUBERNETES_SECRET_MARKS: [&str; 3] = [
     "kind: Secret",
     "\"kind\": \"Secret\"",
     "\"kind\":\"Secret\"",
 ];
-pub(crate) const JWK: &str = "\"kty\"";
+pub(crate) const JWK_MARK: &str = "\"kty\"";
 
 /// The maximum distance of a secret from its name, in bytes.
 const MAX_DISTANCE: usize = 8 << 10;
 /// The maximum number of lists of one name in a document.
 const MAX_LISTS: usize = 8;
-/// The longest line that is looked at, in bytes.
-const MAX_LINE: usize = 4 << 10;
+/// The maximum length of a line that is examined, in bytes.
+const MAX_LINE_LEN: usize = 4 << 10;
 
 /// Returns the password of a line of `.pgpass`: the fifth field.
 pub(crate) fn pgpass(view: &View, at: usize) -> Option<Range<usize>> {
-    const HOST: Class = ALNUM.or(Class::of("._*-/"));
+    const HOST_CHARS: Class = ALNUM.or(Class::of("._*-/"));
     const MAX_FIELDS: usize = 512;
     let text = view.text();
     let before = text[at.saturating_sub(MAX_FIELDS)..at].iter().rev();
-    let start = at - before.take_while(|byte| HOST.has(**byte)).count();
+    let start = at - before.take_while(|byte| HOST_CHARS.has(**byte)).count();
     let rest = &text[start..text.len().min(start + MAX_FIELDS)];
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>".contains(byte);
     let line = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
@@ -106,7 +106,7 @@ fn json_pairs(text: &[u8], from: usize, to: usize) -> Vec<Range<usize>> {
 /// Returns the values of the indented lines, also of those of a block.
 fn yaml_pairs(view: &View, from: usize, to: usize) -> Vec<Range<usize>> {
     const NAME: Class = ALNUM.or(Class::of("._-"));
-    const FIELDS: [&[u8]; 6] = [
+    const DOCUMENT_FIELDS: [&[u8]; 6] = [
         b"kind",
         b"metadata",
         b"type",
@@ -117,10 +117,10 @@ fn yaml_pairs(view: &View, from: usize, to: usize) -> Vec<Range<usize>> {
     let text = view.text();
     let mut found = Vec::new();
     let mut end = from;
-    // How far the lines of a block are indented at least.
+    // The minimum indentation of the lines of a block.
     let mut block = None;
     while let Some(next) = line_behind(view, end).filter(|next| *next < to) {
-        end = line_end_at(view, next, MAX_LINE);
+        end = line_end_at(view, next, MAX_LINE_LEN);
         let start = after_prefix(text, next).min(end);
         let line = text[start..end].trim_ascii_end();
         if block.is_some_and(|indent| start - next >= indent) {
@@ -131,11 +131,11 @@ fn yaml_pairs(view: &View, from: usize, to: usize) -> Vec<Range<usize>> {
         }
         block = None;
         let name = line.iter().take_while(|byte| NAME.has(**byte)).count();
-        // What has no value, or is a field of the document, ends the list.
+        // A line without a value, or a field of the document, ends the list.
         let Some(value) = line[name..].strip_prefix(b":") else {
             break;
         };
-        if name == 0 || FIELDS.contains(&&line[..name]) {
+        if name == 0 || DOCUMENT_FIELDS.contains(&&line[..name]) {
             break;
         }
         let value_start = start + name + 1;
@@ -188,8 +188,8 @@ pub(crate) fn jwk(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     (found, to)
 }
 
-/// What names a private number of a key that was printed as text, and the lengths of the parts.
-pub(crate) const NUMBERS: [&str; 7] = [
+/// The names of the private numbers of a key that was printed as text.
+pub(crate) const PRIVATE_NUMBER_NAMES: [&str; 7] = [
     "privateExponent:",
     "prime1:",
     "prime2:",
@@ -201,20 +201,21 @@ pub(crate) const NUMBERS: [&str; 7] = [
 
 /// Returns the lines of a private number, such as `00:c3:5f:`, behind the name that ends at `at`.
 pub(crate) fn number(view: &View, at: usize) -> Vec<Range<usize>> {
-    const DIGITS: Class = Class::of("0123456789abcdefABCDEF:");
-    const MIN_LINE: usize = 5;
+    const DIGIT_CHARS: Class = Class::of("0123456789abcdefABCDEF:");
+    const MIN_LINE_LEN: usize = 5;
     let text = view.text();
     let mut found = Vec::new();
     let mut end = at;
     while let Some(next) = line_behind(view, end) {
-        end = line_end_at(view, next, MAX_LINE);
-        // What stands before it may be a number with a colon, too.
+        end = line_end_at(view, next, MAX_LINE_LEN);
+        // A line prefix before it may be a number with a colon, too.
         let whole = text[next..end].trim_ascii_end();
-        let prefix = whole.iter().rposition(|byte| !DIGITS.has(*byte));
+        let prefix = whole.iter().rposition(|byte| !DIGIT_CHARS.has(*byte));
         let start = next + prefix.map_or(0, |prefix| prefix + 1);
         let line = &text[start..next + whole.len()];
-        let is_number =
-            line.len() >= MIN_LINE && line[2] == b':' && line.iter().all(|byte| DIGITS.has(*byte));
+        let is_number = line.len() >= MIN_LINE_LEN
+            && line[2] == b':'
+            && line.iter().all(|byte| DIGIT_CHARS.has(*byte));
         // The last line may be short.
         let is_last =
             !found.is_empty() && line.len() == 2 && line.iter().all(u8::is_ascii_hexdigit);
@@ -226,8 +227,8 @@ pub(crate) fn number(view: &View, at: usize) -> Vec<Range<usize>> {
     found
 }
 
-/// What makes a password, in the state of Terraform.
-pub(crate) const RANDOM_PASSWORD: &str = "\"random_password\"";
+/// The type of a resource that generates a password, in the state of Terraform.
+pub(crate) const TERRAFORM_PASSWORD_MARK: &str = "\"random_password\"";
 
 /// Returns the password that was made by the resource whose type is named at `at`.
 pub(crate) fn random_password(view: &View, at: usize) -> Option<Range<usize>> {

@@ -1,4 +1,4 @@
-//! The forms of tokens: a small language for what a token looks like.
+//! The forms of tokens, in a small language.
 //!
 //! `ghp_{alnum:36}` is a literal and a run of 36 letters and digits. `{CLASS:MIN-MAX}` is a run of that length,
 //! `{CLASS:MIN-}` one without a limit, `{[SET]:N}` one of the characters of a set, in which `A-Z`, `a-z` and `0-9` are ranges. A part in `<…>` is
@@ -14,10 +14,10 @@ use crate::random::{looks_random, variety};
 use crate::view::View;
 use crate::wrap::next_line;
 
-/// What a token looks like.
+/// The form of a token: literals and runs of characters.
 #[derive(Debug)]
 pub(crate) struct Form {
-    parts: Vec<Part>,
+    parts: Vec<FormPart>,
     /// The number of the literal by which the form is searched.
     anchor: usize,
     /// Whether the literals say too little: the rest has to look random.
@@ -27,13 +27,13 @@ pub(crate) struct Form {
 }
 
 #[derive(Debug)]
-enum Part {
+enum FormPart {
     Literal(String),
-    Run(Run),
+    Run(CharRun),
 }
 
 #[derive(Debug)]
-struct Run {
+struct CharRun {
     class: Class,
     min: usize,
     max: usize,
@@ -64,9 +64,9 @@ impl Form {
                     if inner == "uuid" {
                         for (number, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
                             if number > 0 {
-                                parts.push(Part::Literal("-".into()));
+                                parts.push(FormPart::Literal("-".into()));
                             }
-                            parts.push(Part::run("hex", len, len)?);
+                            parts.push(FormPart::run("hex", len, len)?);
                         }
                         continue;
                     }
@@ -76,18 +76,18 @@ impl Form {
                         Some((min, "")) => (min.parse().ok()?, usize::MAX),
                         Some((min, max)) => (min.parse().ok()?, max.parse().ok()?),
                     };
-                    parts.push(Part::run(class, min, max)?);
+                    parts.push(FormPart::run(class, min, max)?);
                 }
                 _ => {
                     let end = rest.find(['{', '<', '>']).unwrap_or(rest.len());
-                    parts.push(Part::Literal(rest[..end].into()));
+                    parts.push(FormPart::Literal(rest[..end].into()));
                     rest = &rest[end..];
                 }
             }
         }
-        let literal_len = |part: &Part| match part {
-            Part::Literal(text) => text.len(),
-            Part::Run(_) => 0,
+        let literal_len = |part: &FormPart| match part {
+            FormPart::Literal(text) => text.len(),
+            FormPart::Run(_) => 0,
         };
         // The first one that is long enough, so that as little as possible is before it, or the longest one.
         let lens = || parts.iter().map(literal_len).enumerate();
@@ -106,8 +106,8 @@ impl Form {
     /// The text by which the form is searched.
     pub(crate) fn anchor(&self) -> &str {
         match &self.parts[self.anchor] {
-            Part::Literal(text) => text,
-            Part::Run(_) => "",
+            FormPart::Literal(text) => text,
+            FormPart::Run(_) => "",
         }
     }
 
@@ -135,7 +135,7 @@ impl Form {
                 from = Some(start);
             }
         }
-        // What is in the middle of a word is looked at no further: runs may be long.
+        // An anchor in the middle of a word is rejected before its runs are read, because they may be long.
         if !self.begins(view, start) {
             return None;
         }
@@ -167,7 +167,7 @@ impl Form {
             return true;
         }
         let literal = match self.parts.first() {
-            Some(Part::Literal(text)) => text.as_str(),
+            Some(FormPart::Literal(text)) => text.as_str(),
             _ => "",
         };
         match before {
@@ -210,10 +210,10 @@ impl Variety {
     }
 }
 
-impl Part {
+impl FormPart {
     fn run(class: &str, min: usize, max: usize) -> Option<Self> {
         let class = Class::named(class)?;
-        (min <= max).then_some(Self::Run(Run { class, min, max }))
+        (min <= max).then_some(Self::Run(CharRun { class, min, max }))
     }
 
     /// Returns the end of this part, which starts at `at`.

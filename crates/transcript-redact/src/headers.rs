@@ -7,12 +7,12 @@ use crate::random::{is_camel, is_name_like, looks_random, variety};
 use crate::value::stands_for_one;
 use crate::view::View;
 
-/// What precedes a token wherever it stands.
-pub(crate) const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token token=", "SSWS "];
+/// Authentication schemes, which precede a token in any text.
+pub(crate) const AUTH_SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "Token token=", "SSWS "];
 
-/// The shortest token that has letters alone.
-const MIN_LETTERS: usize = 24;
-const TOKEN: Class = ALNUM.or(Class::of("-._~+/=!:%$|"));
+/// The minimum length of a token of letters only.
+const MIN_LETTER_TOKEN_LEN: usize = 24;
+const TOKEN_CHARS: Class = ALNUM.or(Class::of("-._~+/=!:%$|"));
 
 /// Returns the token behind a scheme that ends at `at`.
 pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range<usize>> {
@@ -20,7 +20,7 @@ pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range
     let start = at + usize::from(text.get(at) == Some(&b'"'));
     let len = text[start..]
         .iter()
-        .take_while(|byte| TOKEN.has(**byte))
+        .take_while(|byte| TOKEN_CHARS.has(**byte))
         .count();
     let token = text[start..start + len].trim_ascii_end();
     let token = token.strip_suffix(b".").unwrap_or(token);
@@ -36,7 +36,7 @@ pub(crate) fn after_scheme(view: &View, scheme: &str, at: usize) -> Option<Range
                 || looks_random(token)
                 // No word is as long.
                 || scheme == "Bearer "
-                    && token.len() >= MIN_LETTERS
+                    && token.len() >= MIN_LETTER_TOKEN_LEN
                     && token.iter().all(u8::is_ascii_alphabetic)
                     && !is_camel(token)
                     && !stands_for_one(token)
@@ -58,7 +58,7 @@ fn is_basic(token: &[u8]) -> bool {
         || looks_random(token) && token.len() >= 24
 }
 
-/// Decodes base64, up to what is none.
+/// Decodes base64, up to the first other character.
 fn decode(text: &[u8]) -> Vec<u8> {
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
     for byte in text {
@@ -102,11 +102,11 @@ pub(crate) fn header(name: &[u8]) -> Option<Header> {
 
 /// Returns the secret in the value of a header whose name ends at `at`, and where the value ends.
 pub(crate) fn value(view: &View, at: usize, header: Header) -> (Option<Range<usize>>, usize) {
-    const SIGNS: Class = Class::of("\"':=,>] \t");
-    const MAX_VALUE: usize = 8 << 10;
+    const SIGN_CHARS: Class = Class::of("\"':=,>] \t");
+    const MAX_VALUE_LEN: usize = 8 << 10;
     let text = view.text();
     let between = text[at..].iter().take(8);
-    let between = between.take_while(|byte| SIGNS.has(**byte)).count();
+    let between = between.take_while(|byte| SIGN_CHARS.has(**byte)).count();
     let signs = &text[at..at + between];
     // Behind a comma, it is a text of its own.
     let is_argument =
@@ -117,7 +117,7 @@ pub(crate) fn value(view: &View, at: usize, header: Header) -> (Option<Range<usi
     let start = at + between;
     // The quote that the value, or the whole header, is in.
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'`' | b'"' | b'\'');
-    let rest = &text[start..text.len().min(start + MAX_VALUE)];
+    let rest = &text[start..text.len().min(start + MAX_VALUE_LEN)];
     let line = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
     let is_template = line.first().is_some_and(|first| b"${<[".contains(first));
     let secret = match header {
@@ -132,7 +132,7 @@ pub(crate) fn value(view: &View, at: usize, header: Header) -> (Option<Range<usi
 
 /// Returns the token of an authorization, with its scheme or without one.
 fn authorization(line: &[u8]) -> Option<Range<usize>> {
-    const SCHEMES: [&str; 9] = [
+    const AUTH_SCHEMES: [&str; 9] = [
         "bearer", "basic", "token", "apikey", "api-key", "key", "ssws", "geniekey", "bot",
     ];
     let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
@@ -140,9 +140,9 @@ fn authorization(line: &[u8]) -> Option<Range<usize>> {
     let has_scheme = (3..=20).contains(&word) && line.get(word) == Some(&b' ');
     let from = if has_scheme { word + 1 } else { 0 };
     let rest = line[from..].iter();
-    let token = &line[from..from + rest.take_while(|byte| TOKEN.has(**byte)).count()];
+    let token = &line[from..from + rest.take_while(|byte| TOKEN_CHARS.has(**byte)).count()];
     let scheme = String::from_utf8_lossy(&line[..word]).to_ascii_lowercase();
-    let min = if has_scheme && SCHEMES.contains(&scheme.as_str()) {
+    let min = if has_scheme && AUTH_SCHEMES.contains(&scheme.as_str()) {
         8
     } else {
         12

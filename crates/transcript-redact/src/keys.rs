@@ -8,16 +8,16 @@ use crate::class::BASE64;
 use crate::view::View;
 use crate::wrap::{after_prefix, line_start};
 
-/// What a private key is called.
-pub(crate) const KIND: &str = "private key";
-/// What precedes a key, in PEM, OpenPGP and SSH2.
-pub(crate) const HEADER: &str = "-----BEGIN ";
-pub(crate) const FOOTER: &str = "-----END ";
+/// The kind of private keys, for people.
+pub(crate) const PRIVATE_KEY_KIND: &str = "private key";
+/// The start of the header of a key, in PEM and OpenPGP.
+pub(crate) const PEM_HEADER: &str = "-----BEGIN ";
+pub(crate) const PEM_FOOTER: &str = "-----END ";
 pub(crate) const SSH2_HEADER: &str = "---- BEGIN SSH2 ENCRYPTED";
-pub(crate) const PUTTY: &str = "Private-Lines: ";
-/// How the body of a key starts whose header is not there: the numbers of a PKCS #8, PKCS #1 or SEC 1 structure, or
+pub(crate) const PUTTY_HEADER: &str = "Private-Lines: ";
+/// The first characters of the body of a key without a header: the numbers of a PKCS #8, PKCS #1 or SEC 1 structure, or
 /// the name of an OpenSSH key.
-pub(crate) const BODIES: [&str; 12] = [
+pub(crate) const BODY_STARTS: [&str; 12] = [
     "b3BlbnNzaC1rZXktdjE",
     "MIIEvQIBADANBgkqhkiG9w0BAQEFAAS",
     "MIIEvgIBADANBgkqhkiG9w0BAQEFAAS",
@@ -57,47 +57,50 @@ pub(crate) fn encodings(text: &str) -> [String; 3] {
 
 /// Encodes bytes in base64, without padding.
 fn encode(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const BASE64_LETTERS: &[u8; 64] =
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bits, mut count) = (0_u32, 0);
     let mut text = String::new();
     for byte in bytes {
         (bits, count) = (bits << 8 | u32::from(*byte), count + 8);
         while count >= 6 {
             count -= 6;
-            text.push(char::from(LETTERS[(bits >> count & 63) as usize]));
+            text.push(char::from(BASE64_LETTERS[(bits >> count & 63) as usize]));
         }
     }
     if count > 0 {
-        text.push(char::from(LETTERS[(bits << (6 - count) & 63) as usize]));
+        text.push(char::from(
+            BASE64_LETTERS[(bits << (6 - count) & 63) as usize],
+        ));
     }
     text
 }
 
 /// Returns the base64 around a part of it.
 pub(crate) fn encoded(view: &View, at: usize) -> Option<Range<usize>> {
-    const MAX_ENCODED: usize = 64 << 10;
-    const MIN_ENCODED: usize = 16;
+    const MAX_ENCODED_LEN: usize = 64 << 10;
+    const MIN_ENCODED_LEN: usize = 16;
     let text = view.text();
     let is_part = |byte: &&u8| BASE64.has(**byte);
     let before = text[..at]
         .iter()
         .rev()
-        .take(MAX_ENCODED)
+        .take(MAX_ENCODED_LEN)
         .take_while(is_part)
         .count();
     let after = text[at..]
         .iter()
-        .take(MAX_ENCODED)
+        .take(MAX_ENCODED_LEN)
         .take_while(is_part)
         .count();
-    (before + after >= MIN_ENCODED).then_some(at - before..at + after)
+    (before + after >= MIN_ENCODED_LEN).then_some(at - before..at + after)
 }
 
 /// The maximum distance of two lines of a key, in bytes: the end of one string and the start of the next, numbers,
 /// names of files.
-const MAX_GAP: usize = 160;
-/// The shortest text that looks like a line of a key.
-const MIN_LINE: usize = 16;
+const MAX_GAP_LEN: usize = 160;
+/// The minimum length of a text that looks like a line of a key.
+const MIN_LINE_LEN: usize = 16;
 
 /// Returns the private key whose header starts at `at`; `None` for a mention of one, or another block.
 pub(crate) fn block(view: &View, at: usize) -> Option<Range<usize>> {
@@ -138,7 +141,7 @@ pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
         let run = text[from..end].iter().take_while(|byte| BASE64.has(**byte));
         let run = &text[from..from + run.count()];
         // The last line may be short.
-        let is_full = looks_like_key(run, MIN_LINE);
+        let is_full = looks_like_key(run, MIN_LINE_LEN);
         let is_line = is_full || start.is_none() && run.len() >= 4 && from + run.len() == end;
         is_key |= is_full;
         match is_line {
@@ -157,15 +160,15 @@ pub(crate) fn tail(view: &View, at: usize) -> Option<Range<usize>> {
 
 /// Returns the length of the header or footer of a private key at the start of `text`.
 fn header_len(text: &[u8]) -> Option<usize> {
-    const MAX_HEADER: usize = 80;
-    let text = &text[..text.len().min(MAX_HEADER)];
-    if text.starts_with(PUTTY.as_bytes()) {
-        let digits = &text[PUTTY.len()..];
+    const MAX_HEADER_LEN: usize = 80;
+    let text = &text[..text.len().min(MAX_HEADER_LEN)];
+    if text.starts_with(PUTTY_HEADER.as_bytes()) {
+        let digits = &text[PUTTY_HEADER.len()..];
         let count = digits
             .iter()
             .take_while(|byte| byte.is_ascii_digit())
             .count();
-        return (count > 0).then_some(PUTTY.len() + count);
+        return (count > 0).then_some(PUTTY_HEADER.len() + count);
     }
     let dashes = text.iter().take_while(|byte| **byte == b'-').count();
     let name = &text[dashes..];
@@ -187,7 +190,7 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
     let mut end = at;
     let mut is_key = false;
     let mut is_full = false;
-    // Where the gap since the last line starts: the fields before a body may be longer than it.
+    // The start of the gap since the last line: the fields before a body may be longer than the body.
     let mut gap = at;
     let mut fields = 0;
     while gap < text.len() {
@@ -195,7 +198,7 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
         let Some(start) = next.map(|next| gap + next) else {
             break;
         };
-        if start - end > MAX_GAP || !is_same_text(view, gap..start) {
+        if start - end > MAX_GAP_LEN || !is_same_text(view, gap..start) {
             break;
         }
         let len = text[start..]
@@ -206,10 +209,10 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
         // The signs before a footer are of the alphabet for addresses.
         if let Some(dashes) = memmem::find(run, b"----") {
             let at = start + dashes;
-            let is_footer = text[at..].starts_with(FOOTER.as_bytes());
+            let is_footer = text[at..].starts_with(PEM_FOOTER.as_bytes());
             let footer = header_len(&text[at..]).filter(|_| is_footer);
             if dashes > 0 {
-                is_key |= dashes >= MIN_LINE && looks_like_key(&run[..dashes], MIN_LINE);
+                is_key |= dashes >= MIN_LINE_LEN && looks_like_key(&run[..dashes], MIN_LINE_LEN);
                 end = at;
             }
             return match footer {
@@ -218,15 +221,15 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
             };
         }
         let is_first_field = has_header && !is_key && fields < 6;
-        // What is said about a key, and code behind its header, is none of its lines.
+        // Text about a key, and code after its header, are not lines of it.
         let is_own = is_line_of_key(view, start..start + len, end);
-        if looks_like_key(run, MIN_LINE) && is_own {
+        if looks_like_key(run, MIN_LINE_LEN) && is_own {
             (end, is_key, is_full) = (start + len, true, len >= 40);
         } else if is_first_field && is_field(text, start + len) {
             // `Proc-Type: …` and such: all of that line belongs to the header.
             let line =
                 memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |feed| start + feed);
-            let line = line.min(start + MAX_GAP);
+            let line = line.min(start + MAX_GAP_LEN);
             (end, gap, fields) = (line, line, fields + 1);
             continue;
         } else if is_full && is_last(view, start, len) {
@@ -241,19 +244,19 @@ fn body_end(view: &View, at: usize, has_header: bool) -> Option<usize> {
 
 /// Returns whether a run is a line of a key by its place: all of its line, or right behind what precedes it.
 fn is_line_of_key(view: &View, run: Range<usize>, end: usize) -> bool {
-    const MIN_FULL: usize = 40;
+    const MIN_FULL_LINE_LEN: usize = 40;
     let text = view.text();
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let follows = text[end.min(run.start)..run.start].iter().all(is_blank) && run.start - end <= 2;
     let is_line = run.start == after_prefix(text, line_start(view, run.start));
     let after = text.get(run.end);
     let is_ended = after.is_none_or(|byte| b"\n\r\"'\\`<,;|+ =".contains(byte));
-    run.len() >= MIN_FULL || is_ended && (is_line || follows && run.len() >= 24)
+    run.len() >= MIN_FULL_LINE_LEN || is_ended && (is_line || follows && run.len() >= 24)
 }
 
 /// Returns whether what is between two places of a line is in one string, or between two strings of one list.
 pub(crate) fn is_same_text(view: &View, between: Range<usize>) -> bool {
-    const MAX_ELEMENT: usize = 4 << 10;
+    const MAX_ELEMENT_LEN: usize = 4 << 10;
     let text = view.text();
     let quotes = memchr::memchr_iter(b'"', &text[between.clone()]);
     let mut quotes = quotes
@@ -268,7 +271,7 @@ pub(crate) fn is_same_text(view: &View, between: Range<usize>) -> bool {
             return false;
         }
         // A key of an object is no element.
-        let rest = open + 1..text.len().min(open + MAX_ELEMENT);
+        let rest = open + 1..text.len().min(open + MAX_ELEMENT_LEN);
         let mut ends = memchr::memchr_iter(b'"', &text[rest.clone()]).map(|at| rest.start + at);
         let end = ends.find(|at| view.is_outer_quote(*at));
         let after = end.map(|end| text[end + 1..].trim_ascii_start());
@@ -322,6 +325,6 @@ pub(crate) fn rest(view: &View) -> (usize, bool) {
     // Behind a footer, or something that is no key for long, nothing continues.
     (
         end,
-        text.len() - end > MAX_GAP || text[..end].ends_with(b"----"),
+        text.len() - end > MAX_GAP_LEN || text[..end].ends_with(b"----"),
     )
 }

@@ -43,7 +43,7 @@ use search::Search;
 pub use search::Secret;
 use view::View;
 
-/// Finds what is redacted.
+/// Finds secrets, and redacts them.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     search: Arc<Search>,
@@ -64,7 +64,7 @@ impl Redactor {
         Self::default()
     }
 
-    /// Finds secrets, and what else is wanted.
+    /// Finds secrets, and the other texts of the options.
     #[must_use]
     pub fn with(options: RedactOptions) -> Self {
         let search = Search::new(options.emails, options.homes, options.own);
@@ -75,25 +75,25 @@ impl Redactor {
         &self.search
     }
 
-    /// Finds what is to be redacted in a line of a transcript, in order and without overlaps.
+    /// Finds the secrets to redact in a line of a transcript, in order and without overlaps.
     #[must_use]
     pub fn find(&self, line: &[u8]) -> Vec<Secret> {
         self.search.find(line, &mut View::default()).secrets
     }
 
-    /// Finds what is to be redacted in a text that is no line of a transcript, in order and without overlaps.
+    /// Finds the secrets to redact in a text that is not a line of a transcript, in order and without overlaps.
     #[must_use]
     pub fn find_text(&self, text: &[u8]) -> Vec<Secret> {
         self.search.find(text, &mut View::of_text()).secrets
     }
 
-    /// Returns a line of a transcript in which masks replace what is found. It is JSON if it was.
+    /// Returns a line of a transcript with masks in place of secrets. It is JSON if it was.
     #[must_use]
     pub fn redact_line(&self, line: &str) -> String {
         masked(line, &self.find(line.as_bytes()))
     }
 
-    /// Returns a text in which masks replace what is found.
+    /// Returns a text with masks in place of secrets.
     ///
     /// ```
     /// let text = transcript_redact::Redactor::new().redact_text("mysql -psu_Gar9 shop");
@@ -157,7 +157,7 @@ impl Default for Redactor {
     }
 }
 
-/// What is redacted beside secrets, and what is kept.
+/// Options: values that are redacted besides secrets, and values that are kept.
 #[derive(Clone, Debug, Default)]
 pub struct RedactOptions {
     emails: bool,
@@ -166,7 +166,7 @@ pub struct RedactOptions {
 }
 
 impl RedactOptions {
-    /// Secrets alone.
+    /// Redacts secrets only.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -10,7 +10,7 @@ use crate::commands::accepted;
 use crate::random::{is_cased, is_mixed, looks_random};
 use crate::view::View;
 
-pub(crate) const LINES: &[&str] = &[
+pub(crate) const LINE_RULES: &[&str] = &[
     // Users of systems.
     "net user _ V",
     "net use ... /user:_ V",
@@ -117,12 +117,12 @@ pub(crate) const LINES: &[&str] = &[
     "{CRYPT}V",
 ];
 
-/// The longest line, in bytes.
-const MAX_LINE: usize = 600;
+/// The maximum length of a line, in bytes.
+const MAX_LINE_LEN: usize = 600;
 
 /// A word of a row.
 #[derive(Debug)]
-enum Word {
+enum RuleWord {
     /// Words up to one that is like the next word of the row.
     Any,
     Like(Vec<Part>),
@@ -138,14 +138,14 @@ enum Part {
 
 /// A row.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct LineRule {
     anchor: &'static str,
     /// Whether the anchor ends with a word.
     is_whole: bool,
-    words: Vec<Word>,
+    words: Vec<RuleWord>,
 }
 
-impl Line {
+impl LineRule {
     pub(crate) fn parse(row: &'static str) -> Self {
         let is_sign = |word: &'static str| {
             word == "..." || !parts(word).iter().all(|part| matches!(part, Part::Text(_)))
@@ -153,7 +153,7 @@ impl Line {
         let mut anchor_len = 0;
         for word in row.split(' ') {
             if is_sign(word) {
-                // What stands before the sign in its word belongs to the anchor.
+                // The text before the sign in its word belongs to the anchor.
                 if let Some(Part::Text(text)) = parts(word).first()
                     && word != "..."
                 {
@@ -167,8 +167,8 @@ impl Line {
         let anchor = row[..anchor_len].trim_end();
         let is_whole = anchor.len() < anchor_len;
         let words = row[anchor_len..].split(' ').map(|word| match word {
-            "..." => Word::Any,
-            _ => Word::Like(parts(word)),
+            "..." => RuleWord::Any,
+            _ => RuleWord::Like(parts(word)),
         });
         Self {
             anchor,
@@ -185,7 +185,7 @@ impl Line {
     /// Returns the secrets in the line whose anchor ends at `at`.
     pub(crate) fn find(&self, view: &View, at: usize) -> Vec<Range<usize>> {
         let text = view.text();
-        let end = text.len().min(at + MAX_LINE);
+        let end = text.len().min(at + MAX_LINE_LEN);
         if self.is_whole && !text.get(at).is_some_and(u8::is_ascii_whitespace) {
             return Vec::new();
         }
@@ -193,7 +193,7 @@ impl Line {
         let mut at = at;
         let mut is_any = false;
         for word in &self.words {
-            let Word::Like(parts) = word else {
+            let RuleWord::Like(parts) = word else {
                 is_any = true;
                 continue;
             };
@@ -285,7 +285,7 @@ fn matched(text: &[u8], word: &Range<usize>, parts: &[Part]) -> Option<Vec<Range
     (at == word.end).then_some(found)
 }
 
-/// Returns a range if what is there can be a password, and is no word of a sentence.
+/// Returns a range if its text can be a password, and is not a word of a sentence.
 fn secret(text: &[u8], range: Range<usize>) -> Option<Range<usize>> {
     let value = &text[range.clone()];
     let is_word = !is_mixed(value) && !is_cased(value);
@@ -342,8 +342,8 @@ mod tests {
         let mut view = View::of_text();
         view.decode(text.as_bytes());
         let mut found = Vec::new();
-        for row in LINES {
-            let line = Line::parse(row);
+        for row in LINE_RULES {
+            let line = LineRule::parse(row);
             let Some(at) = text.find(line.anchor()) else {
                 continue;
             };
@@ -400,11 +400,13 @@ mod tests {
 
     #[test]
     fn each_row_has_an_anchor_and_a_secret() {
-        for row in LINES {
-            let line = Line::parse(row);
-            let has_secret = |word: &Word| match word {
-                Word::Any => false,
-                Word::Like(parts) => parts.contains(&Part::Secret) || parts.contains(&Part::Random),
+        for row in LINE_RULES {
+            let line = LineRule::parse(row);
+            let has_secret = |word: &RuleWord| match word {
+                RuleWord::Any => false,
+                RuleWord::Like(parts) => {
+                    parts.contains(&Part::Secret) || parts.contains(&Part::Random)
+                }
             };
             assert!(line.anchor().len() >= 4, "{row}");
             assert!(line.words.iter().any(has_secret), "{row}");

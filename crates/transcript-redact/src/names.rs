@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::class::{ALNUM, Class};
 
 /// Parts of such names, by which text is searched, in any case.
-pub(crate) const PARTS: &[&str] = &[
+pub(crate) const SECRET_NAME_PARTS: &[&str] = &[
     "passw",
     "passphrase",
     "passcode",
@@ -72,7 +72,7 @@ pub(crate) const PARTS: &[&str] = &[
     "accesscode",
 ];
 /// Names of passwords in other languages.
-pub(crate) const FOREIGN: [&str; 18] = [
+pub(crate) const FOREIGN_PASSWORD_NAMES: [&str; 18] = [
     "clave",
     "zugangscode",
     "contrase\u{f1}a",
@@ -94,11 +94,12 @@ pub(crate) const FOREIGN: [&str; 18] = [
 ];
 
 /// The characters of names.
-const NAME: Class = Class::of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-/// The longest name, in bytes.
-const MAX_NAME: usize = 96;
+const NAME_CHARS: Class =
+    Class::of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
+/// The maximum length of a name, in bytes.
+const MAX_NAME_LEN: usize = 96;
 
-/// What the value of a name is.
+/// The meaning of a name: the kind of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {
     /// In words, as a mask and a report have it.
@@ -106,7 +107,7 @@ pub(crate) struct Meaning {
     pub(crate) trust: Trust,
 }
 
-/// How far a name alone makes its value a secret.
+/// The trust in a name: whether its value is a secret without further evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// The user says so: whatever it is.
@@ -122,20 +123,23 @@ pub(crate) enum Trust {
 /// Returns the name around a part of it.
 pub(crate) fn name_around(text: &[u8], part: &Range<usize>) -> Range<usize> {
     // A part may have a sign that is not of the name.
-    let part = match text[part.clone()].iter().position(|byte| NAME.has(*byte)) {
+    let part = match text[part.clone()]
+        .iter()
+        .position(|byte| NAME_CHARS.has(*byte))
+    {
         Some(skipped) => {
             let inner = &text[part.start + skipped..part.end];
             let last = inner
                 .iter()
-                .rposition(|byte| NAME.has(*byte) || !byte.is_ascii());
+                .rposition(|byte| NAME_CHARS.has(*byte) || !byte.is_ascii());
             part.start + skipped..part.start + skipped + last.map_or(0, |last| last + 1)
         }
         None => part.clone(),
     };
-    let before = text[..part.start].iter().rev().take(MAX_NAME);
-    let start = part.start - before.take_while(|byte| NAME.has(**byte)).count();
-    let after = text[part.end..].iter().take(MAX_NAME);
-    let end = part.end + after.take_while(|byte| NAME.has(**byte)).count();
+    let before = text[..part.start].iter().rev().take(MAX_NAME_LEN);
+    let start = part.start - before.take_while(|byte| NAME_CHARS.has(**byte)).count();
+    let after = text[part.end..].iter().take(MAX_NAME_LEN);
+    let end = part.end + after.take_while(|byte| NAME_CHARS.has(**byte)).count();
     // An option has its hyphens before it, and a sentence its point behind.
     let first = text[start..end]
         .iter()
@@ -160,8 +164,8 @@ const PLURALS: [&str; 6] = [
     "creds",
     "keys",
 ];
-/// What says which one of several values it is, or in which form.
-const DETAILS: [&str; 47] = [
+/// Words of a name that number its value or name its encoding, and do not change its kind.
+const DETAIL_WORDS: [&str; 47] = [
     "",
     "assign",
     "value",
@@ -211,7 +215,7 @@ const DETAILS: [&str; 47] = [
     "b",
 ];
 /// Words that end like a password.
-const NO_PASSWORDS: [&str; 12] = [
+const WORDS_ENDING_IN_PASS: [&str; 12] = [
     "askpass",
     "bypass",
     "compass",
@@ -225,8 +229,8 @@ const NO_PASSWORDS: [&str; 12] = [
     "renderpass",
     "minipass",
 ];
-/// What a value is, in a constant, wherever it stands in its name.
-const TELLING: [&str; 7] = [
+/// Words that name a secret anywhere in the name of a constant.
+const SECRET_WORDS: [&str; 7] = [
     "password",
     "passwd",
     "passphrase",
@@ -235,8 +239,8 @@ const TELLING: [&str; 7] = [
     "key",
     "apikey",
 ];
-/// What such a constant can be about instead.
-const OTHERS: [&str; 46] = [
+/// Words with which such a constant is about something else than a secret.
+const OTHER_SUBJECTS: [&str; 46] = [
     "file",
     "path",
     "dir",
@@ -285,11 +289,11 @@ const OTHERS: [&str; 46] = [
     "on",
 ];
 
-/// Says what the value of a name is.
+/// Returns the meaning of a name, `None` if its value is not a secret.
 pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     let name = std::str::from_utf8(name).ok()?;
     let of = |kind, trust| Some(Meaning { kind, trust });
-    if FOREIGN.contains(&name.to_lowercase().as_str()) {
+    if FOREIGN_PASSWORD_NAMES.contains(&name.to_lowercase().as_str()) {
         return of(PASSWORD, Trust::Name);
     }
     let words = telling_words(name);
@@ -332,8 +336,8 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     if last.ends_with("secret") {
         return of("secret", Trust::Name);
     }
-    // Where a list continues is no secret.
-    const OF_LISTS: [&str; 7] = [
+    // A token for the next page of a list is not a secret.
+    const PAGING_WORDS: [&str; 7] = [
         "next",
         "page",
         "continuation",
@@ -342,7 +346,7 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
         "sync",
         "change",
     ];
-    if last == "token" && OF_LISTS.contains(&before) {
+    if last == "token" && PAGING_WORDS.contains(&before) {
         return None;
     }
     if last.ends_with("token") {
@@ -358,31 +362,32 @@ pub(crate) fn meaning(name: &[u8]) -> Option<Meaning> {
     of("key", key(which)?)
 }
 
-/// Returns what the value of a name of two words is, the second of which is at `name`: `api key`, `seed phrase`.
+/// Returns the meaning of a name of two words, the second of which is at `name`: `api key`, `seed phrase`.
 pub(crate) fn meaning_of_two(text: &[u8], name: &Range<usize>) -> Option<Meaning> {
-    const SECOND: [&[u8]; 4] = [b"key", b"keys", b"phrase", b"code"];
+    const SECOND_WORDS: [&[u8]; 4] = [b"key", b"keys", b"phrase", b"code"];
     let second = text[name.clone()].to_ascii_lowercase();
     let before = text[..name.start].strip_suffix(b" ")?;
     let first = before.iter().rev().take(24);
     let first = first.take_while(|byte| byte.is_ascii_alphabetic()).count();
     let first = &before[before.len() - first..];
-    if first.is_empty() || !SECOND.contains(&second.as_slice()) {
+    if first.is_empty() || !SECOND_WORDS.contains(&second.as_slice()) {
         return None;
     }
+    // In prose, `key` after any word is too frequent to look at each of them.
     meaning(&[first, b"_", &second].concat()).filter(|meaning| meaning.trust != Trust::Form)
 }
 
-/// Returns the words of a name up to the one that says what its value is.
+/// Returns the words of a name up to the one that names the kind of its value.
 fn telling_words(name: &str) -> Vec<String> {
     let mut words = words(name);
     // `password_for_production`.
     if let Some(at) = words.iter().skip(1).position(|word| word == "for") {
         words.truncate(at + 1);
     }
-    // Of constants, what the value is may come first: `API_KEY_STRIPE`, `PASSWORD_ROOT`.
+    // Of constants, the kind of the value may come first: `API_KEY_STRIPE`, `PASSWORD_ROOT`.
     if !name.contains(|character: char| character.is_ascii_lowercase()) {
-        let is_telling = |word: &String| TELLING.contains(&word.as_str());
-        let is_other = |word: &String| OTHERS.contains(&word.as_str());
+        let is_telling = |word: &String| SECRET_WORDS.contains(&word.as_str());
+        let is_other = |word: &String| OTHER_SUBJECTS.contains(&word.as_str());
         if let Some(last) = words.iter().rposition(is_telling)
             && words.len() - last <= 3
             && !words[last + 1..].iter().any(is_other)
@@ -390,7 +395,7 @@ fn telling_words(name: &str) -> Vec<String> {
             words.truncate(last + 1);
         }
     }
-    let is_detail = |word: &String| DETAILS.contains(&word.as_str());
+    let is_detail = |word: &String| DETAIL_WORDS.contains(&word.as_str());
     while words.len() > 1 && words.last().is_some_and(is_detail) {
         words.pop();
     }
@@ -399,7 +404,7 @@ fn telling_words(name: &str) -> Vec<String> {
 
 /// Returns how far a name is one of a password, by its last word and the one before.
 fn password(last: &str, before: &str) -> Option<Trust> {
-    const ENDS: [&str; 8] = [
+    const PASSWORD_ENDS: [&str; 8] = [
         "password",
         "passwd",
         "passwort",
@@ -409,7 +414,7 @@ fn password(last: &str, before: &str) -> Option<Trust> {
         "pswd",
         "passwrd",
     ];
-    const WHOLE: [&str; 8] = [
+    const PASSWORD_WORDS: [&str; 8] = [
         "requirepass",
         "masterauth",
         "psk",
@@ -419,18 +424,19 @@ fn password(last: &str, before: &str) -> Option<Trust> {
         "adminpwd",
         "dbpw",
     ];
-    let is_one = ENDS.iter().any(|end| last.ends_with(end)) || WHOLE.contains(&last);
-    const COUNTS: [&str; 14] = [
+    let is_one =
+        PASSWORD_ENDS.iter().any(|end| last.ends_with(end)) || PASSWORD_WORDS.contains(&last);
+    const NUMBER_WORDS: [&str; 14] = [
         "one", "two", "three", "single", "multi", "first", "second", "third", "last", "next",
         "final", "each", "per", "t",
     ];
     // `dbpass`, not `bypass`.
-    let ends_so = last.len() > 4 && last.ends_with("pass") && !NO_PASSWORDS.contains(&last);
+    let ends_so = last.len() > 4 && last.ends_with("pass") && !WORDS_ENDING_IN_PASS.contains(&last);
     match last {
         _ if is_one || ends_so => Some(Trust::Name),
         "phrase" if before == "pass" => Some(Trust::Name),
         // `two-pass`, `must pass`.
-        "pass" if COUNTS.contains(&before) => None,
+        "pass" if NUMBER_WORDS.contains(&before) => None,
         "pass" | "pwd" | "pw" if !before.is_empty() => Some(Trust::Name),
         "pass" | "pwd" | "pw" => Some(Trust::NameAndForm),
         _ => None,
@@ -440,6 +446,7 @@ fn password(last: &str, before: &str) -> Option<Trust> {
 /// Returns how far a key of this kind is a secret; `None` if it never is one.
 fn key(which: &str) -> Option<Trust> {
     match which {
+        // Keys of databases and caches, keys that are published, keys of a keyboard, and words that end in `key`.
         "public" | "pub" | "publishable" | "primary" | "foreign" | "cache" | "sort"
         | "partition" | "index" | "i" | "hot" | "mon" | "tur" | "tor" | "don" | "wh" | "jo"
         | "jockey" | "recv" | "send" | "list" | "delete" | "import" | "export" | "refresh" => None,
@@ -463,6 +470,7 @@ fn words(name: &str) -> Vec<String> {
     let mut previous = '_';
     let mut characters = name.chars().peekable();
     while let Some(character) = characters.next() {
+        // `dbPassword`, `key2Secret`, and `APIKey`, whose last capital starts the next word.
         let is_start = character.is_ascii_uppercase()
             && (previous.is_ascii_lowercase()
                 || previous.is_ascii_digit()
@@ -478,6 +486,7 @@ fn words(name: &str) -> Vec<String> {
     }
     words.push(word);
     for word in &mut words {
+        // `password2` is a password.
         let len = word
             .trim_end_matches(|character: char| character.is_ascii_digit())
             .len();

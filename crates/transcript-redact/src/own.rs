@@ -1,4 +1,4 @@
-//! Rules that a user adds: names, texts and forms to redact, and what to keep.
+//! Rules that a user adds: names, texts and forms to redact, and values to keep.
 //!
 //! ```text
 //! # One rule a line.
@@ -27,7 +27,7 @@ pub struct OwnRules {
 pub struct RuleError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The error in it.
     pub reason: &'static str,
 }
 
@@ -85,7 +85,7 @@ impl OwnRules {
         self.names.push(name.into());
     }
 
-    /// Keeps what is of this kind, the value of this name, or this value.
+    /// Keeps secrets of this kind, the value of this name, or this value.
     pub fn add_kept(&mut self, kept: impl Into<String>) {
         self.kept.push(kept.into());
     }

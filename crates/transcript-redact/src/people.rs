@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// What precedes the name of a person in a path.
-pub(crate) const HOMES: [&str; 5] = ["/home/", "/Users/", "-home-", "-Users-", "\\Users\\"];
+/// Prefixes of the name of a person in a path.
+pub(crate) const HOME_PREFIXES: [&str; 5] = ["/home/", "/Users/", "-home-", "-Users-", "\\Users\\"];
 
 /// Returns the e-mail address around the `@` at `at`.
 pub(crate) fn email(view: &View, at: usize) -> Option<Range<usize>> {

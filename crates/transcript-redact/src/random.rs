@@ -4,11 +4,11 @@ use crate::class::{ALNUM, Class};
 
 /// Returns whether a text that is bounded by blanks or quotes looks like a random one.
 pub(crate) fn looks_random(value: &[u8]) -> bool {
-    const SIGNS: Class = Class::of("+/=_-.~!$%&*:|@#^?,;");
+    const SIGN_CHARS: Class = Class::of("+/=_-.~!$%&*:|@#^?,;");
     if value.len() < 14
         || !value
             .iter()
-            .all(|byte| ALNUM.has(*byte) || SIGNS.has(*byte))
+            .all(|byte| ALNUM.has(*byte) || SIGN_CHARS.has(*byte))
     {
         return false;
     }
@@ -31,7 +31,7 @@ pub(crate) fn looks_random(value: &[u8]) -> bool {
     if turns(value) * 5 >= value.len() && digits >= 4 && !is_name_like(value) {
         return true;
     }
-    let parts = value.split(|byte| SIGNS.has(*byte));
+    let parts = value.split(|byte| SIGN_CHARS.has(*byte));
     let longest = parts.max_by_key(|part| part.len()).unwrap_or_default();
     let digits = count(longest, u8::is_ascii_digit);
     let is_mixed = digits >= 2 && count(longest, u8::is_ascii_alphabetic) >= 2;
@@ -119,10 +119,10 @@ pub(crate) fn is_camel(value: &[u8]) -> bool {
 pub(crate) fn is_tangled(value: &[u8]) -> bool {
     const MIN_LEN: usize = 8;
     const MAX_LEN: usize = 256;
-    const MIN_WORD: usize = 3;
-    const SIGNS: Class = Class::of("+/=_-.~!$%&*:@#^?,");
+    const MIN_WORD_LEN: usize = 3;
+    const SIGN_CHARS: Class = Class::of("+/=_-.~!$%&*:@#^?,");
     let has = |of: fn(&u8) -> bool| value.iter().any(of);
-    let is_whole = |byte: &u8| ALNUM.has(*byte) || SIGNS.has(*byte);
+    let is_whole = |byte: &u8| ALNUM.has(*byte) || SIGN_CHARS.has(*byte);
     if !(MIN_LEN..=MAX_LEN).contains(&value.len())
         || !value.iter().all(is_whole)
         || !has(u8::is_ascii_digit)
@@ -137,7 +137,7 @@ pub(crate) fn is_tangled(value: &[u8]) -> bool {
     for byte in value.iter().chain(b" ") {
         let is_start = byte.is_ascii_uppercase() && !previous.is_ascii_uppercase();
         if !byte.is_ascii_alphabetic() || is_start {
-            short += usize::from(word > 0 && word < MIN_WORD);
+            short += usize::from(word > 0 && word < MIN_WORD_LEN);
             word = 0;
         }
         let is_lower_to_upper = previous.is_ascii_lowercase() && byte.is_ascii_uppercase();

@@ -1,6 +1,6 @@
 //! The search of a file, in pieces and by several threads.
 //!
-//! A line of up to [`LONG_LINE`] bytes is searched as a whole. A longer one is searched in pieces with some text around
+//! A line of up to [`MAX_WHOLE_LINE_LEN`] bytes is searched as a whole. A longer one is searched in pieces with some text around
 //! each, so that memory does not grow with the length of a line. A secret that continues where its piece ends, such as a
 //! key of any length, is followed from there.
 
@@ -18,17 +18,17 @@ use crate::{keys, search};
 
 /// The size of the pieces in which a file is searched, in bytes.
 const PIECE_LEN: u64 = 1 << 20;
-/// A line that is longer may be searched in pieces.
-const LONG_LINE: u64 = 64 << 10;
+/// The maximum length of a line that is always searched as a whole, in bytes. Longer lines may be searched in pieces.
+const MAX_WHOLE_LINE_LEN: u64 = 64 << 10;
 /// The number of bytes that are read before a piece of a long line, and after it.
-const LEN_BEFORE: u64 = 8 << 10;
-const LEN_AFTER: u64 = 8 << 10;
+const CONTEXT_BEFORE_LEN: u64 = 8 << 10;
+const CONTEXT_AFTER_LEN: u64 = 8 << 10;
 
 /// A secret in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Located {
-    /// What it is, in words, such as `GitHub token`.
+    /// Its kind for people, such as `GitHub token`.
     pub kind: &'static str,
     /// The number of the line, from 1.
     pub line: u64,
@@ -46,19 +46,19 @@ impl Located {
     }
 }
 
-/// What was found in a file, by offset.
+/// The secrets of a file, by offset, and the counts of the search.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Scan {
     /// The secrets, which do not overlap.
     pub secrets: Vec<Located>,
-    /// What looks like a secret, and is left.
+    /// Values that look like secrets, and are left.
     pub left: Vec<Located>,
     /// The number of e-mail addresses that are left.
     pub emails: u64,
     /// The number of names in paths that are left.
     pub homes: u64,
-    /// The number of line feeds in what was searched.
+    /// The number of line feeds in the searched bytes.
     pub lines: u64,
     /// The number of bytes that were searched.
     pub bytes: u64,
@@ -99,10 +99,10 @@ impl Content {
     }
 }
 
-/// How a file is searched.
+/// Options of the search of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options<'o> {
-    /// What the file contains.
+    /// The content type of the file.
     pub(crate) content: Content,
     /// The number of threads, as for [`parallel::threads`].
     pub(crate) threads: Option<NonZeroUsize>,
@@ -110,7 +110,7 @@ pub(crate) struct Options<'o> {
     pub(crate) counter: Option<&'o AtomicU64>,
 }
 
-/// Searches what a file has between two offsets, the first of which starts a line.
+/// Searches the bytes of a file between two offsets, the first of which starts a line.
 pub(crate) fn scan(
     search: &Search,
     file: &dyn Bytes,
@@ -121,6 +121,7 @@ pub(crate) fn scan(
         usize::try_from((range.end - range.start).div_ceil(PIECE_LEN)).unwrap_or(usize::MAX);
     let limits = Limits {
         threads: match pieces {
+            // Starting threads costs more than searching a few megabytes.
             0..4 => Some(NonZeroUsize::MIN),
             _ => options.threads,
         },
@@ -146,6 +147,7 @@ pub(crate) fn scan(
         }
     };
     let mut found = Vec::with_capacity(pieces);
+    // In order, since the lines of a piece count from the end of the one before.
     parallel::in_order_within(limits, 0..pieces, maker, |_, piece| {
         found.push(piece?);
         io::Result::Ok(())
@@ -160,26 +162,26 @@ fn view_of(content: Content) -> View {
     }
 }
 
-/// What was found in a piece; the lines count from its start.
+/// The secrets of a piece; the lines count from its start.
 #[derive(Debug, Default)]
 struct Piece {
     feeds: u64,
-    secrets: Vec<(Located, Option<Open>)>,
+    secrets: Vec<(Located, Option<OpenSecret>)>,
     left: Vec<Located>,
     emails: u64,
     homes: u64,
 }
 
-/// What a secret is that continues behind its piece.
+/// The kind of a secret that continues after the end of its piece.
 #[derive(Clone, Copy, Debug)]
-enum Open {
+enum OpenSecret {
     /// A private key.
     Key,
     /// A value in quotes: the quote, and how deep it is escaped.
     Quoted(u8, usize),
 }
 
-/// Puts the pieces together: counts the lines, and joins what overlaps or continues.
+/// Puts the pieces together: counts the lines, and joins secrets that overlap or continue.
 fn joined(
     file: &dyn Bytes,
     range: Range<u64>,
@@ -213,16 +215,19 @@ fn joined(
     found.sort_by_key(|(secret, _)| secret.offset);
     for (mut secret, open) in found {
         if let Some(open) = open {
+            // The start of a key or of a value in quotes was seen; all of it up to its end must be masked.
             secret.len = end_of(file, secret.end(), range.end, open, content)? - secret.offset;
         }
         match scan.secrets.last_mut() {
             Some(last) if secret.offset < last.end() => {
+                // Two pieces saw parts of the same secret.
                 last.len = last.end().max(secret.end()) - last.offset;
             }
             _ => scan.secrets.push(secret),
         }
     }
     let secrets = &scan.secrets;
+    // A value that looked like a secret can turn out to be inside of one that continues.
     scan.left.retain(|left| {
         let next = secrets.partition_point(|secret| secret.end() <= left.offset);
         secrets
@@ -233,7 +238,13 @@ fn joined(
 }
 
 /// Returns where a secret ends that continues at `at`.
-fn end_of(file: &dyn Bytes, at: u64, limit: u64, open: Open, content: Content) -> io::Result<u64> {
+fn end_of(
+    file: &dyn Bytes,
+    at: u64,
+    limit: u64,
+    open: OpenSecret,
+    content: Content,
+) -> io::Result<u64> {
     let mut at = at;
     let mut view = view_of(content);
     let mut buffer = Vec::new();
@@ -248,10 +259,11 @@ fn end_of(file: &dyn Bytes, at: u64, limit: u64, open: Open, content: Content) -
         };
         view.decode(&bytes[..line]);
         let (end, is_whole) = match open {
-            Open::Key => keys::rest(&view),
-            Open::Quoted(quote, depth) => search::rest_of_value(&view, quote, depth),
+            OpenSecret::Key => keys::rest(&view),
+            OpenSecret::Quoted(quote, depth) => search::rest_of_value(&view, quote, depth),
         };
         let end = at + view.raw(&(0..end)).end as u64;
+        // Ends with the line as well, as no secret of JSON Lines goes over it.
         if is_whole || line < read || read == 0 || end == at {
             return Ok(end);
         }
@@ -276,15 +288,17 @@ impl Reader<'_> {
         let start = self.range.start + number * PIECE_LEN;
         let end = (start + PIECE_LEN).min(self.range.end);
         // The line at either end belongs to the piece that it starts in, unless it is long.
-        let from = start.saturating_sub(LEN_BEFORE).max(self.range.start);
-        let to = (end + LONG_LINE).min(self.range.end);
+        let from = start
+            .saturating_sub(CONTEXT_BEFORE_LEN)
+            .max(self.range.start);
+        let to = (end + MAX_WHOLE_LINE_LEN).min(self.range.end);
         self.buffer
             .resize(usize::try_from(to - from).unwrap_or(usize::MAX), 0);
         let read = self.file.read(from, &mut self.buffer)?;
         let bytes = &self.buffer[..read];
         let local = |offset: u64| usize::try_from(offset - from).map_or(read, |at| at.min(read));
         let boundary = |at: usize, is_end: bool| {
-            let near = &bytes[at..read.min(at + LONG_LINE as usize)];
+            let near = &bytes[at..read.min(at + MAX_WHOLE_LINE_LEN as usize)];
             match memchr(b'\n', near) {
                 _ if is_end || self.is_text => at,
                 Some(feed) => at + feed + 1,
@@ -305,16 +319,16 @@ impl Reader<'_> {
             };
             let line_end = feed.unwrap_or(read);
             let own = at..own_end.min(line_end);
-            // Of a long line, and of text, what is before and behind the piece is needed.
+            // Of a long line, and of text, the search needs the context before and after the piece.
             let start = match at == own_start {
                 true if self.is_text => 0,
                 true => memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |feed| feed + 1),
                 false => at,
             };
-            let end = line_end.min(own.end + LEN_AFTER as usize);
+            let end = line_end.min(own.end + CONTEXT_AFTER_LEN as usize);
             let continues = end < line_end || feed.is_none() && !is_last;
             at = own.end + 1;
-            let part = Part {
+            let part = LinePart {
                 text: &bytes[start..end],
                 offset: from + start as u64,
                 own: own.start - start..own.end - start,
@@ -331,7 +345,7 @@ impl Reader<'_> {
     }
 
     /// Searches a line, or a part of a long one or of a text.
-    fn part(&mut self, part: &Part<'_>, piece: &mut Piece) {
+    fn part(&mut self, part: &LinePart<'_>, piece: &mut Piece) {
         let found = self.search.find(part.text, &mut self.view);
         let located = |secret: &Secret| {
             let start = secret.range.start;
@@ -360,6 +374,7 @@ impl Reader<'_> {
             }
         }
         let left = found.left.iter();
+        // Counts are of the own part only: the piece next to it sees the same text as context.
         let left = left.filter(|secret| part.own.contains(&secret.range.start));
         piece.left.extend(left.map(located));
         for (person, _) in found.people.iter().filter(|(_, at)| part.own.contains(at)) {
@@ -372,21 +387,22 @@ impl Reader<'_> {
 }
 
 /// A line, or a part of a long one or of a text.
-struct Part<'b> {
+struct LinePart<'b> {
     /// Its bytes, with some before and behind it.
     text: &'b [u8],
-    /// Where they start in the file.
+    /// Their offset in the file.
     offset: u64,
-    /// What belongs to this part.
+    /// The bytes of this part without the context around it.
     own: Range<usize>,
     /// Whether the line continues behind the bytes.
     continues: bool,
 }
 
 /// Returns how a secret continues that reaches the end of the text that was searched.
-fn open(view: &View, secret: &Secret) -> Option<Open> {
-    if secret.kind == keys::KIND {
-        return Some(Open::Key);
+fn open(view: &View, secret: &Secret) -> Option<OpenSecret> {
+    if secret.kind == keys::PRIVATE_KEY_KIND {
+        return Some(OpenSecret::Key);
     }
-    search::open_quote(view, secret.range.start).map(|(quote, depth)| Open::Quoted(quote, depth))
+    search::open_quote(view, secret.range.start)
+        .map(|(quote, depth)| OpenSecret::Quoted(quote, depth))
 }

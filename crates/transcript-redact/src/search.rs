@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock};
 
 use crate::anchors::{Anchor, Anchors};
 use crate::class::ALNUM;
-use crate::commands::OPTIONS;
+use crate::commands::PASSWORD_OPTIONS;
 use crate::form::Form;
-use crate::headers::{SCHEMES, header};
-use crate::lines::{LINES, Line};
-use crate::names::{FOREIGN, Meaning, PARTS, Trust, meaning, meaning_of_two, name_around};
+use crate::headers::{AUTH_SCHEMES, header};
+use crate::lines::{LINE_RULES, LineRule};
+use crate::names::{
+    FOREIGN_PASSWORD_NAMES, Meaning, SECRET_NAME_PARTS, Trust, meaning, meaning_of_two, name_around,
+};
 use crate::own::OwnRules;
 use crate::tokens::TOKENS;
 use crate::view::View;
@@ -20,7 +22,7 @@ use crate::{addresses, commands, files, headers, keys, people, value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Secret {
-    /// What it is, in words, such as `GitHub token`.
+    /// Its kind for people, such as `GitHub token`.
     pub kind: &'static str,
     /// Its bytes.
     pub range: Range<usize>,
@@ -28,18 +30,18 @@ pub struct Secret {
     pub is_bare: bool,
 }
 
-/// What was found in a line.
+/// The secrets of a line, the values that only look like one, and the persons that it names.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// What is redacted, in order and without overlaps.
+pub(crate) struct LineSecrets {
+    /// The secrets to redact, in order and without overlaps.
     pub(crate) secrets: Vec<Secret>,
-    /// What looks like a secret and is left, in order.
+    /// Values that look like a secret and are left, in order.
     pub(crate) left: Vec<Secret>,
-    /// Where e-mail addresses and names in paths start that are left.
+    /// The offsets of the e-mail addresses and names in paths that are left.
     pub(crate) people: Vec<(Person, usize)>,
 }
 
-/// What says who somebody is.
+/// A text that identifies a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Person {
     /// An e-mail address.
@@ -48,12 +50,12 @@ pub(crate) enum Person {
     Home,
 }
 
-/// What is found by a rule of the user.
-const OWN: &str = "own rule";
+/// The kind of secrets that a rule of the user finds.
+const OWN_RULE_KIND: &str = "own rule";
 
-/// What is looked for at a place where a part of a secret was found.
+/// The rule that is tried at the position of an anchor.
 #[derive(Clone, Copy, Debug)]
-enum Rule {
+enum AnchorRule {
     /// The form with this number.
     Form(usize),
     /// A name with this part.
@@ -88,9 +90,9 @@ pub(crate) struct Search {
     /// Finds the parts of secrets.
     anchors: Anchors,
     /// The rule of each part.
-    rules: Vec<Rule>,
+    rules: Vec<AnchorRule>,
     forms: Vec<(&'static str, Form)>,
-    lines: Vec<Line>,
+    lines: Vec<LineRule>,
     encoded: Vec<String>,
     own: OwnRules,
     redacts_emails: bool,
@@ -98,55 +100,69 @@ pub(crate) struct Search {
 }
 
 /// The search for the rules of this crate alone.
-static PLAIN: LazyLock<Arc<Search>> =
+static DEFAULT_SEARCH: LazyLock<Arc<Search>> =
     LazyLock::new(|| Arc::new(Search::build(false, false, OwnRules::default())));
 
 impl Search {
     pub(crate) fn new(emails: bool, homes: bool, own: OwnRules) -> Arc<Self> {
         match (emails, homes, own.is_empty()) {
-            (false, false, true) => Arc::clone(&PLAIN),
+            // Building the automaton takes time, and most callers have no rules of their own.
+            (false, false, true) => Arc::clone(&DEFAULT_SEARCH),
             _ => Arc::new(Self::build(emails, homes, own)),
         }
     }
 
     fn build(emails: bool, homes: bool, own: OwnRules) -> Self {
-        let own_forms = own.forms.iter().map(|form| (OWN, form.as_str()));
+        let own_forms = own.forms.iter().map(|form| (OWN_RULE_KIND, form.as_str()));
         let forms = TOKENS.iter().copied().chain(own_forms);
         let forms: Vec<_> = forms
             .filter_map(|(kind, form)| Some((kind, Form::parse(form)?)))
             .collect();
-        let lines: Vec<Line> = LINES.iter().map(|row| Line::parse(row)).collect();
+        let lines: Vec<LineRule> = LINE_RULES.iter().map(|row| LineRule::parse(row)).collect();
         let encoded = keys::ENCODED_NAMES.map(keys::encodings).concat();
-        let mut parts: Vec<(&str, Rule)> = Vec::new();
+        let mut parts: Vec<(&str, AnchorRule)> = Vec::new();
         parts.extend(
             forms
                 .iter()
                 .enumerate()
-                .map(|(number, (_, form))| (form.anchor(), Rule::Form(number))),
+                .map(|(number, (_, form))| (form.anchor(), AnchorRule::Form(number))),
         );
-        let names = PARTS.iter().chain(&FOREIGN);
-        parts.extend(names.map(|part| (*part, Rule::Name)));
+        let names = SECRET_NAME_PARTS.iter().chain(&FOREIGN_PASSWORD_NAMES);
+        parts.extend(names.map(|part| (*part, AnchorRule::Name)));
         parts.extend(
-            [keys::HEADER, keys::SSH2_HEADER, keys::PUTTY].map(|header| (header, Rule::KeyHeader)),
+            [keys::PEM_HEADER, keys::SSH2_HEADER, keys::PUTTY_HEADER]
+                .map(|header| (header, AnchorRule::KeyHeader)),
         );
-        parts.push((keys::FOOTER, Rule::KeyFooter));
-        parts.extend(keys::BODIES.map(|body| (body, Rule::KeyBody)));
-        parts.extend(encoded.iter().map(|part| (part.as_str(), Rule::Encoded)));
-        parts.extend(files::NUMBERS.map(|name| (name, Rule::Number)));
-        parts.push((files::RANDOM_PASSWORD, Rule::RandomPassword));
-        parts.extend(SCHEMES.map(|scheme| (scheme, Rule::Scheme(scheme))));
-        parts.push((addresses::MARK, Rule::Address));
-        parts.extend(OPTIONS.map(|option| (option, Rule::Option(option))));
-        parts.extend(commands::CALLS.map(|(call, number)| (call, Rule::Call(number))));
-        let anchors = lines.iter().map(Line::anchor).enumerate();
-        parts.extend(anchors.map(|(number, anchor)| (anchor, Rule::Line(number))));
-        parts.extend(files::PGPASS.map(|fields| (fields, Rule::Pgpass)));
-        parts.extend(files::KUBERNETES.map(|kind| (kind, Rule::Kubernetes)));
-        parts.push((files::JWK, Rule::Jwk));
-        parts.push(("@", Rule::Email));
-        parts.extend(people::HOMES.map(|home| (home, Rule::Home)));
-        parts.extend(own.names.iter().map(|name| (name.as_str(), Rule::OwnName)));
-        parts.extend(own.texts.iter().map(|text| (text.as_str(), Rule::OwnText)));
+        parts.push((keys::PEM_FOOTER, AnchorRule::KeyFooter));
+        parts.extend(keys::BODY_STARTS.map(|body| (body, AnchorRule::KeyBody)));
+        parts.extend(
+            encoded
+                .iter()
+                .map(|part| (part.as_str(), AnchorRule::Encoded)),
+        );
+        parts.extend(files::PRIVATE_NUMBER_NAMES.map(|name| (name, AnchorRule::Number)));
+        parts.push((files::TERRAFORM_PASSWORD_MARK, AnchorRule::RandomPassword));
+        parts.extend(AUTH_SCHEMES.map(|scheme| (scheme, AnchorRule::Scheme(scheme))));
+        parts.push((addresses::ADDRESS_MARK, AnchorRule::Address));
+        parts.extend(PASSWORD_OPTIONS.map(|option| (option, AnchorRule::Option(option))));
+        parts.extend(commands::SECRET_CALLS.map(|(call, number)| (call, AnchorRule::Call(number))));
+        let anchors = lines.iter().map(LineRule::anchor).enumerate();
+        parts.extend(anchors.map(|(number, anchor)| (anchor, AnchorRule::Line(number))));
+        parts.extend(files::PGPASS_MARKS.map(|fields| (fields, AnchorRule::Pgpass)));
+        parts.extend(files::KUBERNETES_SECRET_MARKS.map(|kind| (kind, AnchorRule::Kubernetes)));
+        parts.push((files::JWK_MARK, AnchorRule::Jwk));
+        parts.push(("@", AnchorRule::Email));
+        parts.extend(people::HOME_PREFIXES.map(|home| (home, AnchorRule::Home)));
+        parts.extend(
+            own.names
+                .iter()
+                .map(|name| (name.as_str(), AnchorRule::OwnName)),
+        );
+        parts.extend(
+            own.texts
+                .iter()
+                .map(|text| (text.as_str(), AnchorRule::OwnText)),
+        );
         let texts: Vec<&str> = parts.iter().map(|(text, _)| *text).collect();
         Self {
             anchors: Anchors::new(&texts),
@@ -160,13 +176,15 @@ impl Search {
         }
     }
 
-    /// Finds what is in a line, or in a part of one.
-    pub(crate) fn find(&self, raw: &[u8], view: &mut View) -> Found {
+    /// Finds the secrets in a line, or in a part of one.
+    pub(crate) fn find(&self, raw: &[u8], view: &mut View) -> LineSecrets {
+        // A secret can be escaped several times, so the search reads the text as a person would.
         view.decode(raw);
         let view = &*view;
         let text = view.text();
-        let mut hits = Hits::default();
+        let mut hits = FoundSecrets::default();
         let mut anchors = Vec::new();
+        // One pass for all rules. Only where it finds a part of a secret, a rule looks closer.
         self.anchors.find(text, &mut anchors);
         for Anchor { part, start, end } in anchors {
             self.apply(self.rules[part], view, start..end, &mut hits);
@@ -180,24 +198,25 @@ impl Search {
     }
 
     /// Looks for a secret of a rule at a part of one.
-    fn apply(&self, rule: Rule, view: &View, part: Range<usize>, hits: &mut Hits) {
+    fn apply(&self, rule: AnchorRule, view: &View, part: Range<usize>, hits: &mut FoundSecrets) {
         let Range { start, end } = part;
         hits.anchor = start;
         match rule {
             // A name has several parts, and its value is looked for once.
-            Rule::Name if end <= hits.name.end && start >= hits.name.start => {}
-            Rule::Name => {
+            AnchorRule::Name if end <= hits.name.end && start >= hits.name.start => {}
+            AnchorRule::Name => {
                 let name = name_around(view.text(), &part);
                 hits.anchor = name.start;
                 hits.name = name.clone();
                 self.named(view, &name, hits);
             }
-            Rule::OwnName => self.own_name(view, part, hits),
-            Rule::OwnText => hits.push(1, OWN, part),
+            AnchorRule::OwnName => self.own_name(view, part, hits),
+            AnchorRule::OwnText => hits.push(1, OWN_RULE_KIND, part),
             // A token within another one is a part of it.
-            Rule::Form(_) if start < hits.token_end => {}
-            Rule::Form(number) => {
+            AnchorRule::Form(_) if start < hits.token_end => {}
+            AnchorRule::Form(number) => {
                 let looked_at = hits.looked_at.entry(number).or_default();
+                // A long run of characters with many anchors would be read once for each of them.
                 if start < *looked_at {
                     return;
                 }
@@ -206,64 +225,68 @@ impl Search {
                 hits.token_end = token.as_ref().map_or(hits.token_end, |token| token.end);
                 hits.add(0, kind, token);
             }
-            Rule::KeyHeader => hits.add(0, keys::KIND, keys::block(view, start)),
-            Rule::KeyFooter => hits.add(1, keys::KIND, keys::tail(view, start)),
+            AnchorRule::KeyHeader => hits.add(0, keys::PRIVATE_KEY_KIND, keys::block(view, start)),
+            AnchorRule::KeyFooter => hits.add(1, keys::PRIVATE_KEY_KIND, keys::tail(view, start)),
             // The lines of one key may all start like one.
-            Rule::KeyBody if start < hits.key_end => {}
-            Rule::KeyBody => {
+            AnchorRule::KeyBody if start < hits.key_end => {}
+            AnchorRule::KeyBody => {
                 let key = keys::body(view, start);
                 hits.key_end = key.as_ref().map_or(end, |key| key.end);
-                hits.add(1, keys::KIND, key);
+                hits.add(1, keys::PRIVATE_KEY_KIND, key);
             }
             // The search does not regard the case of letters, and base64 does.
-            Rule::Encoded
+            AnchorRule::Encoded
                 if start < hits.encoded_end || !self.is_encoded(&view.text()[part.clone()]) => {}
-            Rule::Encoded => {
+            AnchorRule::Encoded => {
                 let secret = keys::encoded(view, start);
                 hits.encoded_end = secret.as_ref().map_or(end, |secret| secret.end);
                 hits.add(3, "encoded secret", secret);
             }
-            Rule::Number => hits.add_all(1, keys::KIND, files::number(view, end)),
-            Rule::RandomPassword => hits.add(2, "password", files::random_password(view, start)),
-            Rule::Scheme(scheme) => hits.add(
+            AnchorRule::Number => hits.add_all(1, keys::PRIVATE_KEY_KIND, files::number(view, end)),
+            AnchorRule::RandomPassword => {
+                hits.add(2, "password", files::random_password(view, start));
+            }
+            AnchorRule::Scheme(scheme) => hits.add(
                 2,
                 "authorization header",
                 headers::after_scheme(view, scheme, end),
             ),
-            Rule::Address => hits.add(2, "password", addresses::password(view, start)),
+            AnchorRule::Address => hits.add(2, "password", addresses::password(view, start)),
             // `-p` and `-P` are two options.
-            Rule::Option(option)
+            AnchorRule::Option(option)
                 if option.starts_with(" -")
                     && !view.text()[start..].starts_with(option.as_bytes()) => {}
-            Rule::Option(option) => {
+            AnchorRule::Option(option) => {
                 hits.add(2, "password", commands::password(view, option, start));
             }
-            Rule::Call(number) if commands::is_call(&view.text()[start..end]) => {
+            AnchorRule::Call(number) if commands::is_call(&view.text()[start..end]) => {
                 hits.add(2, "secret", commands::argument_of_call(view, end, number));
             }
-            Rule::Line(number) => {
+            AnchorRule::Line(number) => {
                 hits.add_all(2, "password", self.lines[number].find(view, end));
             }
-            Rule::Call(_) => {}
-            Rule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
-            Rule::Kubernetes if start < hits.secret_end => {}
-            Rule::Kubernetes => {
+            AnchorRule::Call(_) => {}
+            AnchorRule::Pgpass => hits.add(2, "password", files::pgpass(view, start)),
+            AnchorRule::Kubernetes if start < hits.secret_end => {}
+            AnchorRule::Kubernetes => {
                 let (secrets, end) = files::kubernetes(view, start);
                 hits.secret_end = end;
                 hits.add_all(1, "Kubernetes secret", secrets);
             }
-            Rule::Jwk if start < hits.jwk_end => {}
-            Rule::Jwk => {
+            AnchorRule::Jwk if start < hits.jwk_end => {}
+            AnchorRule::Jwk => {
                 let (secrets, end) = files::jwk(view, start);
                 hits.jwk_end = end;
-                hits.add_all(1, keys::KIND, secrets);
+                hits.add_all(1, keys::PRIVATE_KEY_KIND, secrets);
             }
-            Rule::Email => hits.person(
+            AnchorRule::Email => hits.person(
                 Person::Email,
                 self.redacts_emails,
                 people::email(view, start),
             ),
-            Rule::Home => hits.person(Person::Home, self.redacts_homes, people::home(view, end)),
+            AnchorRule::Home => {
+                hits.person(Person::Home, self.redacts_homes, people::home(view, end));
+            }
         }
     }
 
@@ -272,23 +295,24 @@ impl Search {
     }
 
     /// Adds the value of a name of the user.
-    fn own_name(&self, view: &View, word: Range<usize>, hits: &mut Hits) {
+    fn own_name(&self, view: &View, word: Range<usize>, hits: &mut FoundSecrets) {
+        // The name as a whole word: a short one of the user is often a part of other words.
         if name_around(view.text(), &word) == word {
             let meaning = Meaning {
-                kind: OWN,
+                kind: OWN_RULE_KIND,
                 trust: Trust::Always,
             };
-            // Without a value, the name itself is what must not be shown.
+            // Without a value, the name itself must not be shown.
             let values = value::values_of(view, &word, meaning, &mut hits.around);
             if values.is_empty() {
-                hits.push(3, OWN, word.clone());
+                hits.push(3, OWN_RULE_KIND, word.clone());
             }
             hits.values(values, meaning, word.start);
         }
     }
 
     /// Adds the value of a name.
-    fn named(&self, view: &View, name: &Range<usize>, hits: &mut Hits) {
+    fn named(&self, view: &View, name: &Range<usize>, hits: &mut FoundSecrets) {
         let text = &view.text()[name.clone()];
         // The kind that a mask names is no name.
         let is_none = is_in_mask(view.text(), name.start) || is_in_path(view.text(), name);
@@ -317,7 +341,7 @@ impl Search {
 
 /// A secret in the decoded text.
 #[derive(Debug)]
-struct Hit {
+struct FoundSecret {
     /// The lowest one names a place that several rules found.
     rank: u8,
     kind: &'static str,
@@ -328,7 +352,7 @@ struct Hit {
     anchor: usize,
 }
 
-impl Hit {
+impl FoundSecret {
     /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none; and is no mask.
     fn is_whole(&self, view: &View) -> bool {
         let (from, to) = (
@@ -338,6 +362,8 @@ impl Hit {
         let quotes = memchr::memchr_iter(b'"', &view.text()[from..to]);
         let outer = quotes.filter(|at| view.is_outer_quote(from + at)).count();
         let is_mask = is_in_mask(view.text(), self.range.start);
+        // An odd number of quotes of the line itself means that the value is outside of the string of its name: in JSON,
+        // where a mask would need quotes of its own.
         (outer % 2 == 1) == self.is_bare && !is_mask
     }
 
@@ -368,21 +394,22 @@ fn is_in_path(text: &[u8], name: &Range<usize>) -> bool {
         }
 }
 
-/// Returns whether what starts at `at` is a mask, or a part of one.
+/// Returns whether the text at `at` is a mask, or a part of one.
 fn is_in_mask(text: &[u8], at: usize) -> bool {
-    const START: &[u8] = b"[redacted: ";
-    const MAX_MASK: usize = 64;
-    let from = at.saturating_sub(MAX_MASK);
-    let near = &text[from..text.len().min(at + START.len())];
-    memchr::memmem::rfind(near, START)
+    const MASK_START: &[u8] = b"[redacted: ";
+    const MAX_MASK_LEN: usize = 64;
+    // Redacting a redacted line must change nothing.
+    let from = at.saturating_sub(MAX_MASK_LEN);
+    let near = &text[from..text.len().min(at + MASK_START.len())];
+    memchr::memmem::rfind(near, MASK_START)
         .is_some_and(|start| !text[from + start..at.max(from + start)].contains(&b']'))
 }
 
 #[derive(Debug, Default)]
-struct Hits {
-    list: Vec<Hit>,
+struct FoundSecrets {
+    list: Vec<FoundSecret>,
     people: Vec<(Person, usize)>,
-    /// Where the name ends that was looked at last, the header, the token, and the file: what is in them is not looked at again.
+    /// The ends of the last examined name, header, token and file: anchors inside of them are skipped.
     name: Range<usize>,
     word_end: usize,
     names_in_word: usize,
@@ -392,15 +419,15 @@ struct Hits {
     jwk_end: usize,
     encoded_end: usize,
     key_end: usize,
-    around: value::Around,
-    /// The same for each form.
+    around: value::NameBudget,
+    /// The end of the text that was examined for each form.
     looked_at: BTreeMap<usize, usize>,
     anchor: usize,
 }
 
-impl Hits {
+impl FoundSecrets {
     fn push(&mut self, rank: u8, kind: &'static str, range: Range<usize>) {
-        self.list.push(Hit {
+        self.list.push(FoundSecret {
             anchor: self.anchor,
             rank,
             kind,
@@ -418,10 +445,10 @@ impl Hits {
 
     /// Returns whether a name is not one of many in a word: without blanks and quotes, hardly more than one has a value.
     fn may_have_value(&mut self, text: &[u8], name: &Range<usize>) -> bool {
-        const MAX_WORD: usize = 4 << 10;
+        const MAX_WORD_LEN: usize = 4 << 10;
         const MAX_NAMES: usize = 16;
         if name.start >= self.word_end {
-            let rest = text[name.end..].iter().take(MAX_WORD);
+            let rest = text[name.end..].iter().take(MAX_WORD_LEN);
             let is_end = |byte: &&u8| byte.is_ascii_whitespace() || b"\"'`<>,;&".contains(byte);
             self.word_end = name.end + rest.take_while(|byte| !is_end(byte)).count();
             self.names_in_word = 0;
@@ -430,7 +457,7 @@ impl Hits {
         self.names_in_word <= MAX_NAMES
     }
 
-    /// Adds what says who somebody is, to be redacted or to be counted.
+    /// Adds a text that identifies a person, to be redacted or to be counted.
     fn person(&mut self, person: Person, is_redacted: bool, range: Option<Range<usize>>) {
         let Some(range) = range else { return };
         match (is_redacted, person) {
@@ -449,21 +476,22 @@ impl Hits {
     fn values(&mut self, values: Vec<value::Value>, meaning: Meaning, anchor: usize) {
         let hits = values
             .into_iter()
-            .map(|value| Hit::of_value(value, meaning, anchor));
+            .map(|value| FoundSecret::of_value(value, meaning, anchor));
         self.list.extend(hits.filter(|hit| !hit.range.is_empty()));
     }
 
-    /// Joins what overlaps, and leads all of it back to the line.
-    fn into_found(mut self, view: &View) -> Found {
+    /// Joins overlapping secrets, and converts their ranges to those of the line.
+    fn into_found(mut self, view: &View) -> LineSecrets {
         self.list.retain(|hit| hit.is_whole(view));
         for hit in &mut self.list {
             hit.range = within_text(view, hit.range.clone());
         }
         self.list
+            // The longest first of those with the same start, so that joining needs only the last one.
             .sort_by_key(|hit| (!hit.is_sure, hit.range.start, usize::MAX - hit.range.end));
         let sure = self.list.iter().take_while(|hit| hit.is_sure).count();
         let left = self.list.split_off(sure);
-        let mut joined: Vec<Hit> = Vec::new();
+        let mut joined: Vec<FoundSecret> = Vec::new();
         for hit in self.list {
             match joined.last_mut() {
                 Some(last) if hit.range.start < last.range.end => {
@@ -471,6 +499,7 @@ impl Hits {
                     if hit.rank < last.rank {
                         (last.rank, last.kind) = (hit.rank, hit.kind);
                     }
+                    // Joined with a text it is inside of a string, which has quotes already.
                     last.is_bare &= hit.is_bare;
                 }
                 _ => joined.push(hit),
@@ -480,11 +509,12 @@ impl Hits {
         let people = people
             .map(|(person, at)| (person, view.raw_start(at)))
             .collect();
-        let mut found = Found {
+        let mut found = LineSecrets {
             people,
-            ..Found::default()
+            ..LineSecrets::default()
         };
         for hit in &joined {
+            // A key can have its lines in several strings of a list. The JSON between them has to stay valid.
             for part in within_strings(view, &hit.range) {
                 found.secrets.push(Secret {
                     kind: hit.kind,

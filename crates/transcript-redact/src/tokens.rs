@@ -1,8 +1,8 @@
-//! Tokens that are known by their form. A rule is one row: what it is, and its form.
+//! Tokens that are known by their form. A rule is one row: its kind, and its form.
 
-/// What each token is, and its [form](crate::form). The tests draw their samples from the forms.
+/// The kind of each token, and its [form](crate::form). The tests generate their samples from the forms.
 pub(crate) const TOKENS: &[(&str, &str)] = &[
-    // Of whatever provider: what the token is for stands in it.
+    // Of any provider: the token itself contains the word for its kind.
     ("token", "~{lower:2-16}_api_{alnum:24-}"),
     ("token", "~{lower:2-16}_key_{alnum:24-}"),
     ("token", "~{lower:2-16}_sec_{alnum:24-}"),
@@ -20,6 +20,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("OpenAI API key", "sk-admin-{b64url:20-}"),
     ("OpenAI API key", "sk-None-{b64url:20-}"),
     ("API key", "sk-or-v1-{hex:32-}"),
+    // Letters and digits have no hyphen, so that keys of the other forms with `sk-` do not match.
     ("API key", "sk-{alnum:32-}"),
     ("API key", "sk-lf-{b64url:32-}"),
     ("Groq API key", "gsk_{alnum:40-100}"),
@@ -48,6 +49,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Cloudflare token", "cfat_{alnum:40-}"),
     ("Cloudflare key", "cfk_{alnum:40-}"),
     ("SaladCloud key", "salad_cloud_{alnum:1-7}_{alnum:7-}"),
+    // The literals alone would match many texts; the lengths of both runs do not.
     ("Microsoft refresh token", "0.A{b64url:60-}.Ag{b64url:200-}"),
     ("Microsoft refresh token", "1.A{b64url:60-}.Ag{b64url:200-}"),
     ("AWS access key id", "AKIA{upper:16}"),

@@ -12,16 +12,16 @@ use memchr::memchr3;
 #[derive(Debug, Default)]
 pub(crate) struct View {
     text: Vec<u8>,
-    /// Where a run starts whose bytes are next to each other both here and in the line. A run of no bytes marks
+    /// The starts of runs whose bytes are next to each other both here and in the line. A run of no bytes marks
     /// something that was omitted.
-    runs: Vec<Run>,
+    runs: Vec<VerbatimRun>,
     end: u32,
     /// Whether it is text of several lines, and not a line of JSON.
     is_text: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct VerbatimRun {
     at: u32,
     raw: u32,
 }
@@ -65,7 +65,7 @@ impl View {
 
     /// Adds what a range of the line stands for.
     fn push(&mut self, character: Unit, start: usize, end: usize) {
-        self.runs.push(Run {
+        self.runs.push(VerbatimRun {
             at: to_u32(self.text.len()),
             raw: to_u32(start),
         });
@@ -78,7 +78,7 @@ impl View {
             }
             Unit::Nothing => {}
         }
-        self.runs.push(Run {
+        self.runs.push(VerbatimRun {
             at: to_u32(self.text.len()),
             raw: to_u32(end),
         });
@@ -252,8 +252,8 @@ fn sequence(raw: &[u8], at: usize) -> Option<usize> {
     let rest = raw.get(at..)?;
     // A link or a title, up to its end character.
     if rest.starts_with(b"]") {
-        const MAX_TITLE: usize = 2 << 10;
-        let rest = &rest[..rest.len().min(MAX_TITLE)];
+        const MAX_TITLE_LEN: usize = 2 << 10;
+        let rest = &rest[..rest.len().min(MAX_TITLE_LEN)];
         let end = memchr::memmem::find(rest, b"u0007").map(|end| end + 5);
         return end.filter(|end| !rest[..*end].contains(&b'"'));
     }
@@ -279,7 +279,7 @@ fn percent(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
 
 /// Decodes an entity, such as `&quot;`, or `&amp;quot;` of one within another.
 fn entity(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
-    const NAMED: [(&[u8], u8); 7] = [
+    const NAMED_ENTITIES: [(&[u8], u8); 7] = [
         (b"quot;", b'"'),
         (b"lt;", b'<'),
         (b"gt;", b'>'),
@@ -293,7 +293,7 @@ fn entity(raw: &[u8], at: usize) -> Option<(Unit, usize)> {
         name += 4;
     }
     let is_named = |(text, _): &&(&[u8], u8)| raw[name..].starts_with(text);
-    if let Some((text, byte)) = NAMED.iter().find(is_named) {
+    if let Some((text, byte)) = NAMED_ENTITIES.iter().find(is_named) {
         return Some((Unit::Byte(*byte), name + text.len() - at));
     }
     if let Some(number) = raw[name..].strip_prefix(b"#") {

@@ -6,22 +6,22 @@ use crate::class::{ALNUM, Class};
 use crate::view::View;
 
 /// No terminal and no mail is narrower, in characters.
-const MIN_WIDTH: usize = 38;
-/// The maximum length of what stands before the text of a line, such as its number.
-const MAX_PREFIX: usize = 64;
+const MIN_WRAP_WIDTH: usize = 38;
+/// The maximum length of a prefix of a line, such as its number.
+const MAX_PREFIX_LEN: usize = 64;
 
 /// Returns where a token continues whose first `piece` ends with its line; `None` if it ends there, too.
 ///
 /// A token `is_short` if it would be none without the next line.
 pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Option<usize> {
-    const MIN_PIECE: usize = 6;
+    const MIN_PIECE_LEN: usize = 6;
     let text = view.text();
     let next = line_end(view, piece.end)?;
-    if piece.len() < MIN_PIECE {
+    if piece.len() < MIN_PIECE_LEN {
         return None;
     }
     let start = line_start(view, piece.start);
-    let is_full = piece.end - start >= MIN_WIDTH;
+    let is_full = piece.end - start >= MIN_WRAP_WIDTH;
     if !is_full && !is_short {
         return None;
     }
@@ -32,10 +32,13 @@ pub(crate) fn next_line(view: &View, piece: &Range<usize>, is_short: bool) -> Op
 
 /// Returns whether a line that starts at `at` can be the rest of a token, and nothing else.
 pub(crate) fn continues(text: &[u8], at: usize) -> bool {
-    const TOKEN: Class = ALNUM.or(Class::of("+/-_.~%"));
+    const TOKEN_CHARS: Class = ALNUM.or(Class::of("+/-_.~%"));
     const MIN_WITHOUT_DIGITS: usize = 20;
     let rest = &text[at..];
-    let len = rest.iter().take_while(|byte| TOKEN.has(**byte)).count();
+    let len = rest
+        .iter()
+        .take_while(|byte| TOKEN_CHARS.has(**byte))
+        .count();
     let padding = rest[len..].iter().take_while(|byte| **byte == b'=').count();
     let is_all = match rest.get(len + padding) {
         // A short word is the first one of a sentence.
@@ -55,18 +58,18 @@ fn is_random(text: &[u8]) -> bool {
 /// Returns where the text of the next line starts, if the line that ends at `at` is as long as a terminal is wide.
 pub(crate) fn full_line_end(view: &View, at: usize) -> Option<usize> {
     let text = view.text();
-    const MIN_TERMINAL: usize = 60;
+    const MIN_TERMINAL_WIDTH: usize = 60;
     let next = line_end(view, at)?;
-    (at - line_start(view, at) >= MIN_TERMINAL).then(|| after_prefix(text, next))
+    (at - line_start(view, at) >= MIN_TERMINAL_WIDTH).then(|| after_prefix(text, next))
 }
 
 /// Returns where the line that contains `at` starts, or a place in it if it is long.
 ///
 /// The first line of a string starts behind its quote.
 pub(crate) fn line_start(view: &View, at: usize) -> usize {
-    const MAX_LINE: usize = 1 << 10;
+    const MAX_LINE_LEN: usize = 1 << 10;
     let text = view.text();
-    let from = at.saturating_sub(MAX_LINE);
+    let from = at.saturating_sub(MAX_LINE_LEN);
     let start = memchr::memrchr(b'\n', &text[from..at]).map_or(from, |feed| from + feed + 1);
     view.last_outer_quote(start..at)
         .map_or(start, |quote| quote + 1)
@@ -75,8 +78,8 @@ pub(crate) fn line_start(view: &View, at: usize) -> usize {
 /// Returns where the next line starts, if at most the end of a quoted part stands between `at` and it.
 fn line_end(view: &View, at: usize) -> Option<usize> {
     let text = view.text();
-    const MAX_END: usize = 12;
-    let rest = &text[at..text.len().min(at + MAX_END)];
+    const MAX_END_LEN: usize = 12;
+    let rest = &text[at..text.len().min(at + MAX_END_LEN)];
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let is_end = |byte: &u8| b" \t\r\"'`\\+,;|".contains(byte);
     // A line ends within its string.
@@ -87,7 +90,7 @@ fn line_end(view: &View, at: usize) -> Option<usize> {
 /// Returns where the line behind the one that ends at `at` starts: behind a line feed, or in the next string of a list of
 /// lines.
 pub(crate) fn line_behind(view: &View, at: usize) -> Option<usize> {
-    const BETWEEN: &[u8] = b", ";
+    const LIST_SEPARATOR: &[u8] = b", ";
     let text = view.text();
     let at = at + usize::from(text.get(at) == Some(&b'\r'));
     if text.get(at) == Some(&b'\n') {
@@ -96,8 +99,12 @@ pub(crate) fn line_behind(view: &View, at: usize) -> Option<usize> {
     if !view.is_outer_quote(at) {
         return None;
     }
-    let between = text[at + 1..].iter().take(BETWEEN.len());
-    let open = at + 1 + between.take_while(|byte| BETWEEN.contains(byte)).count();
+    let between = text[at + 1..].iter().take(LIST_SEPARATOR.len());
+    let open = at
+        + 1
+        + between
+            .take_while(|byte| LIST_SEPARATOR.contains(byte))
+            .count();
     (open > at + 1 && view.is_outer_quote(open)).then_some(open + 1)
 }
 
@@ -122,7 +129,7 @@ pub(crate) fn after_marks(text: &[u8], at: usize) -> usize {
 }
 
 fn prefix_end(text: &[u8], at: usize, blanks: &[u8], has_dash: bool) -> usize {
-    let line = &text[at..text.len().min(at + MAX_PREFIX)];
+    let line = &text[at..text.len().min(at + MAX_PREFIX_LEN)];
     let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
     let mut len = 0;
     loop {

@@ -1,15 +1,15 @@
-//! What a compaction is called: on a page, in a document, in a tree, and as the reason for a path.
+//! The wording for a compaction: on a page, in a document, in a tree, and as the reason for a path.
 
 use transcript_format::units::{duration, grouped};
 use transcript_resume::items::CompactionItem;
 use transcript_resume::{Decision, SpliceForm};
 
-use crate::conversation::CompactionPlace;
+use crate::conversation::CompactionPosition;
 use crate::session_tree::BoundaryFacts;
 use crate::words::{count, noun};
 
 /// On a page, as the text of a rule.
-pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace) -> String {
+pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPosition) -> String {
     let mut text = "compacted".to_owned();
     let Some(compaction) = compaction else {
         return text;
@@ -25,7 +25,7 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace)
         (Some(before), None) => text.push_str(&format!(" · {} tokens before", grouped(before))),
         _ => {}
     }
-    let is_start = place == CompactionPlace::Start;
+    let is_start = place == CompactionPosition::Start;
     if let Some(took) = compaction.duration_millis.filter(|_| is_start) {
         text.push_str(&format!(" · {}", duration(took)));
     }
@@ -40,7 +40,7 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace)
         text.push_str(&format!(" · {hidden} {messages} compacted away"));
     }
     match place {
-        CompactionPlace::Chapter(number, of) => format!("chapter {number} of {of} · {text}"),
+        CompactionPosition::Chapter(number, of) => format!("chapter {number} of {of} · {text}"),
         _ => text,
     }
 }
@@ -48,10 +48,10 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace)
 /// In a document, as a sentence; `at` is the time of the compaction.
 pub(crate) fn in_document(
     compaction: Option<&CompactionItem>,
-    place: CompactionPlace,
+    place: CompactionPosition,
     at: Option<&str>,
 ) -> String {
-    if place != CompactionPlace::Start {
+    if place != CompactionPosition::Start {
         let at = at.map_or(String::new(), |at| format!(" · {at}"));
         let text = ruled(compaction, place);
         return format!("{}{at}", text.replacen('c', "C", 1));

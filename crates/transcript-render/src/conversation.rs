@@ -10,7 +10,7 @@ use transcript_resume::items::{
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
-use crate::view::Shown;
+use crate::view::ShownText;
 use crate::words::{count, noun};
 
 /// A path of a session with its items.
@@ -24,7 +24,7 @@ pub struct Conversation<'s> {
     pub(crate) parts: Option<Parts<'s>>,
     /// The number of entries.
     pub(crate) entries: usize,
-    /// How many messages the model sees.
+    /// The number of messages that the model sees.
     pub(crate) in_context: usize,
     /// The boundaries that closed the chapters of a story; `None` of a path that starts with the
     /// last compaction.
@@ -118,6 +118,7 @@ impl<'s> Conversation<'s> {
         cut: Cut,
         known: &mut KnownCalls,
     ) -> Result<Self> {
+        // Calls of the whole path are found first, because a part can have the result of a call in an earlier one.
         let displays = Displays::new(tree);
         let start = known.keep(path);
         let ranges: Vec<_> = (start..path.entries.len())
@@ -135,6 +136,7 @@ impl<'s> Conversation<'s> {
             0..ranges.len(),
             || read,
             |_, read| -> Result<()> {
+                // In the order of the entries, in which `divide` reads them.
                 known.named.extend(read?);
                 Ok(())
             },
@@ -181,6 +183,7 @@ impl<'s> Conversation<'s> {
                     let fits = P::TAKES_ANY_PART || part.starts_turn(&first)?;
                     fits.then(|| make(part, &first, number)).transpose()
                 });
+                // An error occurs again when this part is printed in its turn, and is then returned.
                 made.ok()?
             }
         };
@@ -213,7 +216,7 @@ impl<'s> Conversation<'s> {
         self.parts.as_ref().map_or(&[], |parts| &parts.paths)
     }
 
-    /// Returns the number of entries, and what a header says of chapters.
+    /// Returns the number of entries, and the note about chapters, for a header.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         let entries = grouped(self.entries as u64);
@@ -233,6 +236,7 @@ impl<'s> Conversation<'s> {
         let path = &parts.paths[number];
         let (source, index) = (self.source, self.index);
         let read = || HeldTexts::read(index, path, &mut Bodies::new(source));
+        // Parsed bodies take a few times the space of the texts, and threads hold several parts at once.
         let is_held = !parts.is_large(number, index);
         let texts = is_held.then(read).transpose()?;
         let held = texts.as_ref().map(HeldBodies::parse).unwrap_or_default();
@@ -243,23 +247,23 @@ impl<'s> Conversation<'s> {
         })
     }
 
-    /// Returns what the compaction at the boundary `entry_no` is to this conversation.
-    pub(crate) fn place_of(&self, entry_no: EntryNo) -> CompactionPlace {
+    /// Returns the position of the compaction at the boundary `entry_no` in this conversation.
+    pub(crate) fn place_of(&self, entry_no: EntryNo) -> CompactionPosition {
         let Some(boundaries) = self.chapters else {
-            return CompactionPlace::Start;
+            return CompactionPosition::Start;
         };
         match boundaries.binary_search(&entry_no) {
-            Ok(at) => CompactionPlace::Chapter(at + 1, boundaries.len() + 1),
-            Err(_) => CompactionPlace::Within,
+            Ok(at) => CompactionPosition::Chapter(at + 1, boundaries.len() + 1),
+            Err(_) => CompactionPosition::Within,
         }
     }
 
-    /// Returns whether what was compacted away is shown as well.
+    /// Returns whether entries that compactions removed are shown as well.
     pub(crate) fn is_story(&self) -> bool {
         self.chapters.is_some()
     }
 
-    /// Returns what the header says of chapters, if there are several.
+    /// Returns the note about chapters for the header, if there are several.
     pub(crate) fn chapters_in_words(&self) -> Option<String> {
         let closed = self.chapters.filter(|closed| !closed.is_empty())?;
         let (chapters, seen) = (closed.len() + 1, grouped(self.in_context as u64));
@@ -288,7 +292,10 @@ impl<'s> Conversation<'s> {
         let mut reader = self.reader();
         let loaded = reader.item(0)?;
         let text = loaded.text().unwrap_or_default();
-        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt(_) | Shown::Command(_));
+        let is_prompt = matches!(
+            ShownText::of(item, &text),
+            ShownText::Prompt(_) | ShownText::Command(_)
+        );
         // The folder from before a part is not known.
         let entry = loaded.entry();
         let has_cwd = entry.is_some_and(|entry| entry.object().str("cwd").is_some());
@@ -306,7 +313,7 @@ impl<'s> Conversation<'s> {
     }
 }
 
-/// What was found out about the calls that the entries of a path name.
+/// A cache of the calls that the entries of a path name.
 #[derive(Debug, Default)]
 pub struct KnownCalls {
     entries: Vec<EntryNo>,
@@ -315,7 +322,7 @@ pub struct KnownCalls {
 }
 
 impl KnownCalls {
-    /// Keeps what holds for the start of `path`, and returns the place from which on it must be found out.
+    /// Keeps the part that is valid for the start of `path`, and returns the index of the first entry after it.
     fn keep(&mut self, path: &ConversationPath) -> usize {
         let same = self.entries.iter().zip(&path.entries);
         let same = same.take_while(|(known, entry)| **known == entry.entry_no());
@@ -338,17 +345,17 @@ pub(crate) trait PartPrinter {
     /// Prints the part with this number.
     fn print(&mut self, part: &Conversation<'_>, number: usize) -> Result<()>;
 
-    /// Appends a part that starts with `first`. Returns false if what was printed before changes it.
+    /// Appends a part that starts with `first`. Returns false if the output before it changes the part.
     fn append(&mut self, first: &EntryRef<'_>, made: Self::Made) -> Result<bool>;
 
-    /// Makes what was printed visible.
+    /// Flushes the output.
     fn flush(&mut self) -> Result<()>;
 }
 
-/// What a compaction is to a conversation.
+/// The position of a compaction in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CompactionPlace {
-    /// The start of what is shown.
+pub(crate) enum CompactionPosition {
+    /// The start of the shown conversation.
     Start,
     /// The end of this chapter of a story, counted from 1, and the number of chapters.
     Chapter(usize, usize),

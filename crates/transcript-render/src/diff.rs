@@ -29,7 +29,7 @@ const CONTEXT_LINES: usize = 2;
 /// Longer texts are not compared, because the time can grow with the product of both lengths.
 const MAX_LINES: usize = 4_000;
 /// No file has a line with this number.
-const MAX_NUMBERED: u64 = 1_000_000_000;
+const MAX_LINE_NUMBER: u64 = 1_000_000_000;
 
 impl Diff {
     /// The `structuredPatch` of a tool result: hunks of lines that start with `+`, `-` or a space.
@@ -48,7 +48,7 @@ impl Diff {
                 lines.push((mark, text.to_owned()));
             }
             diff.push(Hunk {
-                start: hunk.u64("newStart").filter(|line| *line < MAX_NUMBERED),
+                start: hunk.u64("newStart").filter(|line| *line < MAX_LINE_NUMBER),
                 lines,
             });
         }

@@ -1,4 +1,4 @@
-//! Why a conversation cannot be printed.
+//! Errors of printing a conversation.
 
 use std::io;
 

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthChar;
 /// The distance of tab stops, in columns.
 const TAB_WIDTH: usize = 4;
 
-/// What happens to characters that control a terminal or could deceive a reader.
+/// The treatment of characters that control a terminal or could deceive a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escaping {
     /// They get a visible form.
@@ -137,7 +137,7 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// What an emoji of several characters is made of.
+/// Returns whether `c` can be a part of an emoji of several characters.
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
 }

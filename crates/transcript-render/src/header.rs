@@ -12,8 +12,8 @@ use crate::Result;
 use crate::moment::clock;
 use crate::options::RenderOptions;
 
-/// The number of last entries that are read to find folder, branch and model.
-const SEARCHED_ENTRIES: usize = 64;
+/// The maximum number of entries, from the last one back, that are read to find folder, branch and model.
+const MAX_SEARCHED_ENTRIES: usize = 64;
 
 /// Facts about a session that do not require reading all of it.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Header {
     ) -> Result<Self> {
         let mut last = path.clone();
         last.entries
-            .drain(..path.entries.len().saturating_sub(SEARCHED_ENTRIES));
+            .drain(..path.entries.len().saturating_sub(MAX_SEARCHED_ENTRIES));
         let state = PathState::read_heading(tree, &last, &mut Bodies::new(source))?;
         // Clients write `HEAD` outside a repository.
         let branch = state.git_branch.filter(|branch| branch != "HEAD");

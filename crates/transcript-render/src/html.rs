@@ -1,4 +1,4 @@
-//! Writes conversations as HTML, in pieces of whole items: what a page shows, without the page around it.
+//! Writes conversations as HTML, in pieces of whole items: the content of a page, without the page around it.
 //!
 //! Text of a transcript gets there through [`maud`], which escapes it, or as Markdown whose HTML is shown as text and whose
 //! images are links. No piece has a script, an event handler, a style or anything that makes a request.
@@ -29,23 +29,23 @@ use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 use crate::text::cut_text;
 use crate::tool_summary::{self, CallOutcome, TodoState, size};
-use crate::view::Shown;
+use crate::view::ShownText;
 use crate::words::count;
 
 /// The target size of a piece, in bytes. A piece ends before the first item after this length.
 const PIECE_LEN: usize = 48 << 10;
 /// The maximum length of a result or an input that is shown, in bytes.
-const LONGEST_RESULT: usize = 64 << 10;
+const MAX_RESULT_LEN: usize = 64 << 10;
 /// The maximum number of lines of a diff that is open at first.
-const SHORT_DIFF: usize = 60;
+const MAX_OPEN_DIFF_LINES: usize = 60;
 /// The maximum length of a prompt in the list of prompts, in characters.
 const MAX_PROMPT_CHARS: usize = 80;
 /// The maximum depth at which a subagent is shown inside its caller. Deeper ones follow the conversation.
 const MAX_NESTING: usize = 8;
 /// The types of images that are shown. Others may contain scripts.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// What is shown: a conversation, followed by its subagents in the order of `nesting`, followed by the branches that leave
+/// The conversations of a page: the main one, followed by its subagents in the order of `nesting`, followed by the branches that leave
 /// it.
 #[derive(Clone, Copy)]
 pub struct HtmlConversations<'a> {
@@ -91,7 +91,7 @@ pub struct Prompt {
     pub text: String,
 }
 
-/// What is on a page, in order.
+/// A part of a page. Parts come in the order of the page.
 #[derive(Debug)]
 pub enum PagePart<P> {
     /// Opens or closes an element around pieces.
@@ -100,7 +100,7 @@ pub enum PagePart<P> {
     Piece(P),
 }
 
-/// Writes conversations. `pack` is called with each piece, by any thread; `take` with what it returned, in order, by this
+/// Writes conversations. `pack` is called with each piece, by any thread; `take` with the results of `pack`, in order, by this
 /// one.
 ///
 /// # Errors
@@ -112,8 +112,9 @@ pub fn write<P: Send>(
     take: &mut dyn FnMut(PagePart<P>) -> Result<()>,
 ) -> Result<()> {
     let mut writer = Writer::new(shown, options, pack, take);
+    // Branches and subagents are written where they belong on the way, and noted in `placed`.
     writer.conversation(0, 0)?;
-    // What has no place elsewhere follows the conversation.
+    // Subagents that are not shown at their call, and branches without an entry to leave from, follow the conversation.
     let subagents = shown.conversations.len() - shown.branches.len();
     for number in 1..subagents {
         if !writer.placed.contains(&number) {
@@ -162,25 +163,25 @@ pub fn write_part(
     Ok(whole)
 }
 
-type Take<'o, P> = &'o mut dyn FnMut(PagePart<P>) -> Result<()>;
+type TakePart<'o, P> = &'o mut dyn FnMut(PagePart<P>) -> Result<()>;
 
 struct Writer<'o, 'p, P> {
     shown: &'p HtmlConversations<'p>,
     options: &'p RenderOptions,
     escaping: Escaping,
     pack: &'p (dyn Fn(Piece) -> P + Sync),
-    take: Take<'o, P>,
+    take: TakePart<'o, P>,
     piece: Piece,
     cwd: Option<String>,
     /// The entries of which something was written.
     seen: HashSet<EntryNo>,
-    /// What the ids of a subagent or a branch start with.
+    /// The prefix of the ids of a subagent or a branch.
     prefix: String,
     /// The id of the entry that is being written.
     entry_id: String,
     /// The same, until something of the entry is written.
     new_id: Option<String>,
-    turn: Turn,
+    turn: TurnTotals,
     /// The conversations that have got their place.
     placed: HashSet<usize>,
     /// The branches that leave after each entry.
@@ -193,17 +194,17 @@ struct PartWriter<'w, 'o, 'p, P> {
     conversation: &'w Conversation<'w>,
 }
 
-/// What was used since the last prompt.
+/// The tokens, cost and time since the last prompt.
 #[derive(Default)]
-struct Turn {
+struct TurnTotals {
     /// By the id of the message: its lines repeat its usage, the first ones often with lower counts.
-    calls: HashMap<Box<str>, Call>,
+    calls: HashMap<Box<str>, CallUsage>,
     /// The times of the first and the last entry.
     times: Option<(i64, i64)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Call {
+struct CallUsage {
     input: u64,
     cached: u64,
     output: u64,
@@ -216,7 +217,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         shown: &'p HtmlConversations<'p>,
         options: &'p RenderOptions,
         pack: &'p (dyn Fn(Piece) -> P + Sync),
-        take: Take<'o, P>,
+        take: TakePart<'o, P>,
     ) -> Self {
         Self {
             shown,
@@ -230,7 +231,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             prefix: String::new(),
             entry_id: String::new(),
             new_id: None,
-            turn: Turn::default(),
+            turn: TurnTotals::default(),
             placed: HashSet::new(),
             leaving: shown.leaving(),
         }
@@ -248,6 +249,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             return Ok(());
         }
         let piece = std::mem::take(&mut self.piece);
+        // `pack` compresses, so it runs on the thread that wrote the piece; only `take` is called in order.
         (self.take)(PagePart::Piece((self.pack)(piece)))
     }
 
@@ -303,7 +305,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             self.end_turn();
             return Ok(());
         };
-        // What the turn used before this part.
+        // A turn may start in an earlier part, so its totals need the usage of the entries before this part.
         let index = conversation.index;
         let first = parts.first(number, index);
         if first.is_some_and(|first| !starts_turn(&first)) {
@@ -320,11 +322,12 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             }
         }
         self.list(part, 0, 0)?;
+        // The totals are printed below the last part of the turn, and only there.
         let next = (number + 1 < parts.len()).then(|| parts.first(number + 1, index));
         if next.flatten().is_none_or(|next| starts_turn(&next)) {
             self.end_turn();
         }
-        self.turn = Turn::default();
+        self.turn = TurnTotals::default();
         Ok(())
     }
 
@@ -381,7 +384,9 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     /// Writes a conversation inside of another one.
     fn inner(&mut self, class: &str, title: &Markup, number: usize, depth: usize) -> Result<()> {
         self.around(format!("<details class=\"{class}\">{}\n", title.0))?;
+        // The inner conversation has its own turn, folder and entries; those of the outer one continue below it.
         let outer = (
+            // An entry can be in several conversations of the page, and an id must be on it once.
             std::mem::replace(&mut self.prefix, format!("{number}.")),
             std::mem::take(&mut self.turn),
             std::mem::take(&mut self.seen),
@@ -404,6 +409,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             let loaded = item_reader.item(place)?;
             let entry_ref = conversation.index.entry(item.entry_no());
             let group = item.group();
+            // A piece never ends between a call and its result, which are one element of the page.
             let is_start = !matches!(group, Some((_, GroupRole::Result)));
             if is_start && self.piece.html.len() >= PIECE_LEN {
                 self.anchor();
@@ -459,11 +465,12 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         if self.leaving.is_empty() {
             return forks;
         }
+        // Counted for the test that placing branches takes linear time.
         work::add(items.len());
         let in_group =
             |item: &Item| matches!(item.group(), Some((_, role)) if role != GroupRole::Opening);
         let mut seen = HashSet::new();
-        // Where what belongs to an item ends: nothing comes between a call and its result.
+        // The end of the items that belong to one, because nothing may come between a call and its result.
         let mut end = items.len();
         for (place, item) in items.iter().enumerate().rev() {
             if !items.get(place + 1).is_some_and(in_group) {
@@ -490,7 +497,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
     }
 
-    /// Writes what precedes an entry.
+    /// Writes the totals, the gap and the anchor above an entry.
     fn before(&mut self, conversation: &Conversation<'_>, item: &Item, loaded: &LoadedItem<'_>) {
         let entry_ref = conversation.index.entry(item.entry_no());
         let id = match entry_ref.uuid() {
@@ -498,6 +505,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             None => format!("line-{}", entry_ref.line()),
         };
         let is_part = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+        // The id comes from the file: it must not end the attribute, and not fill the page.
         let id: String = id.chars().filter(is_part).take(64).collect();
         self.entry_id = format!("{}{id}", self.prefix);
         if !self.seen.insert(item.entry_no()) {
@@ -532,7 +540,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
     }
 
-    /// Writes what the turn used.
+    /// Writes the totals of the turn.
     fn end_turn(&mut self) {
         self.anchor();
         self.put_turn();
@@ -622,7 +630,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             let prompt = attachment.get("prompt").map(plain_text);
             return self.said(item, &prompt.unwrap_or_default(), entry_ref);
         }
-        // What is not known may be anything: only its name and size are shown.
+        // The content of an unknown kind may be anything: only its name and size are shown.
         if kind.is_none_or(|kind| kind == AttachmentKind::Other) {
             let name = attachment.str("type").unwrap_or_default();
             let size = units::size(entry_ref.byte_len());
@@ -643,21 +651,21 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         let mut text = text.trim();
         let mut notes = ["", ""];
         let markup = |text| markdown::markup(text, self.escaping);
-        let (class, who, shown) = match Shown::of(item, text) {
-            Shown::Prompt(said) => {
+        let (class, who, shown) = match ShownText::of(item, text) {
+            ShownText::Prompt(said) => {
                 (text, notes) = (said.words.trim(), [said.before, said.after]);
                 // As it was typed: logs and commands are no Markdown.
                 ("person", "User", self.typed(text))
             }
-            Shown::Command(command) => {
+            ShownText::Command(command) => {
                 let command = self.escaping.escape(&command).into_owned();
                 ("person", "User", html! { pre { code { (command) } } })
             }
-            Shown::Answer => ("answer", "Assistant", markup(text)),
-            Shown::Summary => ("summary", "Summary", markup(text)),
-            Shown::Aside(what, text) => return self.aside(what, &text),
-            Shown::Alarm => return self.aside("error", text),
-            Shown::Nothing => return,
+            ShownText::Answer => ("answer", "Assistant", markup(text)),
+            ShownText::Summary => ("summary", "Summary", markup(text)),
+            ShownText::Aside(what, text) => return self.aside(what, &text),
+            ShownText::Alarm => return self.aside("error", text),
+            ShownText::Nothing => return,
         };
         if item.speaker() == Speaker::Person && class == "person" {
             // A command starts a turn as well.
@@ -674,6 +682,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 });
             }
         }
+        // An estimate of the height on the page, in pixels, before the browser has laid it out.
         let height = 70 + lines(text) * 25;
         self.article(class, who, &shown, height, entry_ref);
         for note in notes {
@@ -686,7 +695,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         html! { div.typed { (self.escaping.escape(text)) } }
     }
 
-    /// Writes what someone said.
+    /// Writes a text with the name of its author.
     fn article(
         &mut self,
         class: &str,
@@ -723,6 +732,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
         let text = self.escaping.escape(text).into_owned();
         let id = self.new_id.take();
+        // Notes of the client are often longer than the conversation, so long ones are folded.
         let is_long = text.len() > 200 || text.lines().count() > 2;
         self.put(
             html! {
@@ -808,7 +818,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
             CallOutcome::Diff(diff) => {
                 let text = diff.to_text();
                 let (added, removed) = (diff.added, diff.removed);
-                let is_short = added + removed <= SHORT_DIFF;
+                let is_short = added + removed <= MAX_OPEN_DIFF_LINES;
                 if is_short {
                     height += 20 * text.lines().count();
                 }
@@ -871,7 +881,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
     }
 }
 
-impl Turn {
+impl TurnTotals {
     /// Adds the usage of a line of an answer.
     fn add(&mut self, entry: &Entry<'_>, entry_ref: &EntryRef<'_>, options: &RenderOptions) {
         if let Some(at) = entry_ref.millis() {
@@ -884,11 +894,12 @@ impl Turn {
         let Some(usage) = message.object("usage") else {
             return;
         };
+        // A line without the id of a message is a call of its own.
         let id = message.str("id").or_else(|| entry.object().str("uuid"));
         let model = message.str("model").unwrap_or_default();
         let number = |name| usage.u64(name).unwrap_or(0);
         let cached = number("cache_read_input_tokens");
-        let call = Call {
+        let call = CallUsage {
             input: number("input_tokens")
                 .saturating_add(number("cache_creation_input_tokens"))
                 .saturating_add(cached),
@@ -909,7 +920,7 @@ impl Turn {
 
     /// Returns the sums in words.
     fn line(&self) -> Option<String> {
-        let sum = |of: fn(&Call) -> u64| {
+        let sum = |of: fn(&CallUsage) -> u64| {
             let counts = self.calls.values().map(of);
             counts.fold(0, u64::saturating_add)
         };
@@ -950,10 +961,11 @@ fn image<'b>(block: &Block<'b>) -> Option<(String, Cow<'b, str>)> {
     };
     let source = image.source()?;
     let (kind, data) = (source.media_type()?, source.data()?);
+    // The data becomes a part of an attribute. Other characters could end it and add markup.
     let is_base64 = data
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-    (IMAGES.contains(&&*kind) && is_base64).then(|| (kind.into_owned(), data))
+    (IMAGE_TYPES.contains(&&*kind) && is_base64).then(|| (kind.into_owned(), data))
 }
 
 /// Returns the images of a result.
@@ -970,7 +982,7 @@ fn images(loaded: &LoadedItem<'_>) -> Vec<(String, String)> {
 
 /// Returns the start of a long text.
 fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_RESULT);
+    let mut end = text.len().min(MAX_RESULT_LEN);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -1010,7 +1022,7 @@ impl<P: Send> PartPrinter for PartWriter<'_, '_, '_, P> {
     const TAKES_ANY_PART: bool = true;
 
     fn print(&mut self, part: &Conversation<'_>, number: usize) -> Result<()> {
-        // Where pieces end must not depend on which thread wrote a part.
+        // The ends of pieces must not depend on the thread that wrote a part.
         self.writer.end_piece()?;
         self.writer.part(self.conversation, part, number)?;
         self.writer.end_piece()
@@ -1041,7 +1053,7 @@ mod tests {
     use transcript_resume::items::{Cut, Displays, SubagentOrigin};
     use transcript_resume::{Policy, Tree};
 
-    /// What tries to run, to fetch something or to leave its place.
+    /// Texts that try to run scripts, to fetch something or to leave their element.
     const PAYLOADS: [&str; 40] = [
         "<script>alert(1)</script>",
         "</script><script>alert(1)</script>",
@@ -1250,7 +1262,7 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("<td>1</td>"), "{page}");
-        // What a person wrote is as it was typed.
+        // The text of a person is as it was typed.
         assert!(
             page.contains("<div class=\"typed\">see\n  *this*</div>"),
             "{page}"
@@ -1341,7 +1353,7 @@ mod tests {
             answer("d", "q", "m3", 2),
         ];
         let page = page(&lines.join("\n"), None);
-        // What follows the branch, which is a copy.
+        // The part of the page after the branch, which is a copy.
         let page = &page[page.find(" id=\"a\"").unwrap()..];
         let first = "2,020 tokens in (2,000 cached), 8 out · $0.0025 · 4.0 s";
         let second = "1,010 tokens in (1,000 cached), 2 out · $0.0012";

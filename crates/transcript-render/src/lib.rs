@@ -15,10 +15,10 @@ mod diff;
 mod error;
 mod escape;
 pub mod explain;
-mod export;
 mod header;
 mod html;
 mod markdown;
+mod markdown_document;
 mod markup;
 mod moment;
 mod options;
@@ -38,19 +38,19 @@ mod words;
 pub use conversation::{Conversation, KnownCalls};
 pub use error::{Error, Result};
 pub use escape::Escaping;
-pub use export::{tokens as tokens_in_words, usage, write as write_markdown};
 pub use header::Header;
 pub use html::{
     HtmlConversations, PagePart, Piece, Prompt, write as write_html, write_part as write_html_part,
 };
+pub use markdown_document::{tokens as tokens_in_words, usage, write as write_markdown};
 pub use moment::{clock, minute};
 pub use options::{CallPrice, RenderOptions, Tools};
 pub use pace::Pace;
 pub use parsed_entry::ParsedEntry;
 pub use print_tree::TreePrinter;
 pub use printer::{
-    BranchNote, Change, Detail, FileEvent, FollowPrinter, NewEntry, PrintedBlock, ReplayPrinter,
-    Scope, StyledLine, call_line, is_folded_at_first, print_blocks,
+    BranchNote, Change, Detail, FileEvent, FollowPrinter, FollowScope, NewEntry, PrintedBlock,
+    ReplayPrinter, StyledLine, call_line, is_folded_at_first, print_blocks,
 };
 pub use session_parts::{
     OrderedConversations, PartKind, SessionPart, ShownFile, ShownSession, WantedParts,

@@ -71,6 +71,7 @@ impl Printer<'_, '_> {
                 None => self.push(self.style(), &text),
             },
             Event::Code(code) => self.inline_code(&code),
+            // As text: a terminal shows no HTML, and dropping it would hide what was written.
             Event::Html(html) => {
                 self.page.text(self.styles.dim, html.trim_end())?;
             }
@@ -102,6 +103,7 @@ impl Printer<'_, '_> {
             Tag::Heading { level, .. } => {
                 self.page.gap();
                 self.inline.push(styles.bold(style));
+                // Without colours and bold, a heading would look like any other line.
                 if !styles.coloured {
                     self.push(style, &format!("{} ", "#".repeat(level as usize)));
                 }
@@ -123,12 +125,14 @@ impl Printer<'_, '_> {
                 let mark = match self.lists.last_mut() {
                     Some(Some(number)) => {
                         let mark = format!("{number}. ");
+                        // The number comes from the text and can be the largest there is.
                         *number = number.saturating_add(1);
                         mark
                     }
                     _ => "• ".to_owned(),
                 };
                 let mark = vec![Span::new(styles.dim, &mark)];
+                // Further lines of the item start below its text, whatever the width of its number.
                 let rest = vec![Span::plain(&" ".repeat(width(&mark)))];
                 self.page.push(mark, rest);
             }
@@ -197,6 +201,7 @@ impl Printer<'_, '_> {
             }
             TagEnd::Link | TagEnd::Image => self.end_target(),
             TagEnd::TableCell => {
+                // Cells are kept until the end of the table, because widths depend on all rows.
                 let cell = std::mem::take(&mut self.line);
                 if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
                     row.push(cell);
@@ -218,6 +223,7 @@ impl Printer<'_, '_> {
             return;
         };
         if !target.is_empty() && !reads(&self.line[start.min(self.line.len())..], &target) {
+            // A text like a harmless address must not hide where the link leads.
             self.push(self.styles.dim, &format!(" ({target})"));
         }
     }
@@ -226,6 +232,7 @@ impl Printer<'_, '_> {
         if self.styles.coloured {
             self.push(self.styles.code, code);
         } else {
+            // The colour is the only mark of code, so without colours its backticks stay.
             self.push(self.styles.plain, &format!("`{code}`"));
         }
     }
@@ -247,6 +254,7 @@ impl Printer<'_, '_> {
 
     fn end(mut self) -> io::Result<()> {
         self.end_line()?;
+        // A text can end within a quote or a list, whose margins must not stay for the next item.
         while self.page.depth() > self.depth {
             self.page.pop();
         }
@@ -270,7 +278,7 @@ fn reads(spans: &[Span], text: &str) -> bool {
 
 /// The minimum width of a column; a table that still does not fit is printed row by row.
 const MIN_COLUMN_WIDTH: usize = 5;
-const BETWEEN: &str = " │ ";
+const COLUMN_SEPARATOR: &str = " │ ";
 
 impl Table {
     fn write(&self, page: &mut Page<'_>, styles: Styles) -> io::Result<()> {
@@ -278,10 +286,11 @@ impl Table {
         if columns == 0 {
             return Ok(());
         }
-        let between = Span::new(styles.dim, BETWEEN);
+        let between = Span::new(styles.dim, COLUMN_SEPARATOR);
         let gaps = (columns - 1) * width(std::slice::from_ref(&between));
         let natural: Vec<usize> = (0..columns).map(|column| self.widest(column)).collect();
         let Some(widths) = fit(&natural, page.columns().saturating_sub(gaps)) else {
+            // A table with more columns than the page can hold is readable only row by row.
             return self.write_rows(page, styles);
         };
         for (number, row) in self.rows.iter().enumerate() {

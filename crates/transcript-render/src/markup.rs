@@ -64,7 +64,7 @@ pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
     blocks_of(text)
 }
 
-/// Returns what a person typed as [`blocks`] does, with its lines: a document would join them. Two blanks end a line as a
+/// Returns the text of a person as [`blocks`] does, with its lines: a document would join them. Two blanks end a line as a
 /// backslash does, and are not in the way when it is copied.
 pub(crate) fn typed(escaping: Escaping, text: &str) -> String {
     let text = blocks(escaping, text);
@@ -121,9 +121,9 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// A replacement of a range of a text.
-type Edit = (Range<usize>, String);
+type TextEdit = (Range<usize>, String);
 
-fn edited(text: &str, mut edits: Vec<Edit>) -> String {
+fn edited(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|(range, _)| range.start);
     let mut out = String::with_capacity(text.len() + 16 * edits.len());
     let mut at = 0;
@@ -150,7 +150,7 @@ fn parser(text: &str) -> Parser<'_> {
 }
 
 /// Escapes the brackets of HTML, the underlines of headings, and the starts of images and link definitions.
-fn escapes(text: &str) -> Vec<Edit> {
+fn escapes(text: &str) -> Vec<TextEdit> {
     let parser = parser(text);
     let mut edits = Vec::new();
     let definitions = parser.reference_definitions().iter();

@@ -1,4 +1,4 @@
-//! How a conversation is printed.
+//! Options of printing a conversation.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use transcript_format::object::Object;
 use crate::escape::Escaping;
 use crate::styles::Styles;
 
-/// How much of tool calls is printed.
+/// The detail in which tool calls are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tools {
     /// Whole inputs and results.
@@ -22,14 +22,14 @@ pub enum Tools {
     None,
 }
 
-/// Knows what calls of a model cost.
+/// A function that returns the cost of calls.
 #[derive(Clone)]
 pub struct CallPrice(Arc<PriceOf>);
 
 type PriceOf = dyn Fn(&str, &Object<'_>) -> Option<u128> + Send + Sync;
 
 impl CallPrice {
-    /// `price` returns what a call of a model with this `usage` costs in billionths of a dollar, if it knows.
+    /// `price` returns the cost of a call of a model with this `usage`, in billionths of a dollar; `None` if it is unknown.
     pub fn new(price: impl Fn(&str, &Object<'_>) -> Option<u128> + Send + Sync + 'static) -> Self {
         Self(Arc::new(price))
     }
@@ -45,7 +45,7 @@ impl fmt::Debug for CallPrice {
     }
 }
 
-/// What the caller knows about the page and wants on it.
+/// The properties of the page, and the parts of a conversation that are shown.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RenderOptions {
@@ -89,12 +89,12 @@ impl RenderOptions {
         Self { coloured, ..self }
     }
 
-    /// How the reader gets to see a subagent that is not shown.
+    /// Sets the hint for the reader how to see a subagent that is not shown.
     pub fn agent_hint(self, agent_hint: &'static str) -> Self {
         Self { agent_hint, ..self }
     }
 
-    /// How text of a transcript is escaped.
+    /// Sets the escaping of text of a transcript.
     pub fn escaping(self, escaping: Escaping) -> Self {
         Self { escaping, ..self }
     }
@@ -119,7 +119,7 @@ impl RenderOptions {
         Self { thinking, ..self }
     }
 
-    /// How much of tool calls is printed.
+    /// Sets the detail in which tool calls are printed.
     pub fn tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
     }
@@ -129,7 +129,7 @@ impl RenderOptions {
         Self { ids, ..self }
     }
 
-    /// What calls cost, for pages, which show it for each turn.
+    /// Sets the prices of calls, for pages, which show the cost of each turn.
     pub fn price(self, price: CallPrice) -> Self {
         let price = Some(price);
         Self { price, ..self }

@@ -7,7 +7,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// Decides how long to pause before an entry.
 pub struct Pace<'o> {
-    /// How many times faster than recorded; `None` without pauses.
+    /// The speed as a multiple of the recorded one; `None` without pauses.
     speed: Option<f64>,
     sleep: &'o mut dyn FnMut(Duration),
     /// The time of the last printed entry.

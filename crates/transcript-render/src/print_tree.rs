@@ -39,7 +39,7 @@ const ROOT_LIMITS: (usize, usize) = (10, 20);
 /// The maximum number of bodies that are read to find the title of a branch.
 const MAX_BODIES: usize = 8;
 /// The maximum length of a prompt, in characters; no line shows more.
-const TITLE_CHARS: usize = 400;
+const MAX_TITLE_CHARS: usize = 400;
 
 /// Draws a tree of branches.
 pub struct TreePrinter<'s> {
@@ -77,8 +77,8 @@ impl FoldedTotal {
     }
 }
 
-/// Something that is still to be printed.
-enum Step {
+/// A row, or rows, that must still be printed.
+enum PendingRow {
     /// A branch, the branches straight below it, and their side branches.
     Line {
         top: usize,
@@ -109,6 +109,8 @@ impl<'s> TreePrinter<'s> {
         let straight = (0..branches.len())
             .map(|branch| {
                 let children = branches.children(branch);
+                // The main line stays straight. Elsewhere the branch that was written last does, as it is the one that
+                // was continued.
                 children.max_by_key(|child| (is_main[*child], below[*child].lines.1))
             })
             .collect();
@@ -136,12 +138,16 @@ impl<'s> TreePrinter<'s> {
         self.leads.fill(false);
         for branch in (0..branches.len()).filter(|branch| matches[*branch]) {
             let mut next = Some(branch);
+            // Stops at a branch that already leads to a match, so the time does not grow with the product of matches and
+            // depth.
             while let Some(branch) = next.filter(|branch| !self.leads[*branch]) {
                 self.leads[branch] = true;
                 next = branches.all()[branch].parent;
             }
         }
         for (branch, matches) in matches.iter().enumerate() {
+            // A branch that only continues straight can be omitted; one that a shown branch leaves is needed to show
+            // where.
             let is_left = |child: usize| self.leads[child] && self.straight[branch] != Some(child);
             self.is_shown[branch] = *matches || branches.children(branch).any(is_left);
         }
@@ -171,18 +177,18 @@ impl<'s> TreePrinter<'s> {
         // A stack instead of recursion, because the file decides how deep branches nest.
         while let Some(step) = steps.pop() {
             match step {
-                Step::Line { top, level } => self.push_line(&mut steps, top, level),
-                Step::Row {
+                PendingRow::Line { top, level } => self.push_line(&mut steps, top, level),
+                PendingRow::Row {
                     branch,
                     level,
                     is_top,
                 } => self.row(out, branch, level, is_top)?,
-                Step::Fold {
+                PendingRow::Fold {
                     total,
                     level,
                     is_line,
                 } => self.fold(out, total, level, is_line)?,
-                Step::Gap => writeln!(out)?,
+                PendingRow::Gap => writeln!(out)?,
             }
         }
         self.sidechains(out)?;
@@ -194,14 +200,14 @@ impl<'s> TreePrinter<'s> {
     }
 
     /// Returns the roots in reverse order, because steps are popped from the end.
-    fn first_steps(&self) -> Vec<Step> {
+    fn first_steps(&self) -> Vec<PendingRow> {
         let all = self.branches().all().iter().enumerate();
         let roots = all.filter(|(number, branch)| branch.parent.is_none() && self.leads[*number]);
         let roots: Vec<usize> = roots.map(|(number, _)| number).collect();
         let mut steps = Vec::new();
         for line in self.lines(&roots, 0, ROOT_LIMITS) {
             if !steps.is_empty() {
-                steps.push(Step::Gap);
+                steps.push(PendingRow::Gap);
             }
             steps.push(line);
         }
@@ -210,11 +216,11 @@ impl<'s> TreePrinter<'s> {
     }
 
     /// Returns a line for each of `tops`; if there are many, those in the middle are folded.
-    fn lines(&self, tops: &[usize], level: usize, limit: (usize, usize)) -> Vec<Step> {
+    fn lines(&self, tops: &[usize], level: usize, limit: (usize, usize)) -> Vec<PendingRow> {
         let (fold, total) = self.folded(tops, limit);
-        let line = |top: &usize| Step::Line { top: *top, level };
-        let mut lines: Vec<Step> = tops[..fold.start].iter().map(line).collect();
-        lines.extend(total.map(|total| Step::Fold {
+        let line = |top: &usize| PendingRow::Line { top: *top, level };
+        let mut lines: Vec<PendingRow> = tops[..fold.start].iter().map(line).collect();
+        lines.extend(total.map(|total| PendingRow::Fold {
             total,
             level,
             is_line: false,
@@ -243,10 +249,11 @@ impl<'s> TreePrinter<'s> {
         (fold, total)
     }
 
-    fn push_line(&self, steps: &mut Vec<Step>, top: usize, level: usize) {
+    fn push_line(&self, steps: &mut Vec<PendingRow>, top: usize, level: usize) {
         let line: Vec<usize> = std::iter::successors(Some(top), |branch| self.straight[*branch])
             .filter(|branch| self.is_shown[*branch])
             .collect();
+        // Readers mostly look for the main conversation, so more of it is shown than of side branches.
         let limit = if level == 0 {
             MAIN_LINE_LIMITS
         } else {
@@ -257,8 +264,9 @@ impl<'s> TreePrinter<'s> {
         for (place, branch) in line.iter().enumerate() {
             if fold.contains(&place) {
                 if place == fold.start {
+                    // Includes the side branches of the folded rows, which are not printed either.
                     let total = self.between(*branch, line[fold.end]);
-                    later.push(Step::Fold {
+                    later.push(PendingRow::Fold {
                         total,
                         level,
                         is_line: true,
@@ -266,7 +274,7 @@ impl<'s> TreePrinter<'s> {
                 }
                 continue;
             }
-            later.push(Step::Row {
+            later.push(PendingRow::Row {
                 branch: *branch,
                 level,
                 is_top: place == 0,
@@ -274,6 +282,7 @@ impl<'s> TreePrinter<'s> {
             let aside =
                 |child: &usize| Some(*child) != self.straight[*branch] && self.leads[*child];
             let sides: Vec<usize> = self.branches().children(*branch).filter(aside).collect();
+            // Deeper levels are only counted, since each level takes columns from the titles; `--json` lists them.
             let limit = if level < MAX_LEVELS {
                 FORK_LIMITS
             } else {
@@ -281,6 +290,7 @@ impl<'s> TreePrinter<'s> {
             };
             later.extend(self.lines(&sides, level + 1, limit));
         }
+        // A stack returns the last step first.
         steps.extend(later.into_iter().rev());
     }
 
@@ -290,6 +300,7 @@ impl<'s> TreePrinter<'s> {
         FoldedTotal {
             branches: all.branches - rest.branches,
             prompts: all.prompts - rest.prompts,
+            // Lines of branches can overlap, so the end is not before the start.
             lines: (all.lines.0, rest.lines.0.saturating_sub(1).max(all.lines.0)),
         }
     }
@@ -322,6 +333,7 @@ impl<'s> TreePrinter<'s> {
     fn days(&mut self) -> Result<Option<(String, String)>> {
         let entries = || {
             let entries = self.session_tree.index().entries();
+            // Metadata lines can be much later: a client appends a title to an old session.
             entries.filter(|entry| entry.kind().is_chain() && entry.millis().is_some())
         };
         let first = entries().min_by_key(EntryRef::millis);
@@ -347,6 +359,7 @@ impl<'s> TreePrinter<'s> {
             *kinds.entry(line.kind().name()).or_default() += 1;
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
+        // By name as well, because the order of the map is random.
         kinds.sort_unstable_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
         writeln!(out, "no entry of a conversation")?;
         for (name, count) in kinds {
@@ -388,6 +401,7 @@ impl<'s> TreePrinter<'s> {
         let facts = self.facts(branch);
         let title = self.title(branch)?;
         let room = self.room(&lead).saturating_sub(2 + facts.width());
+        // Titles are cut to their room, so that the columns of numbers stay below their heads.
         let title = cut(&title, room);
         let space = " ".repeat(room.saturating_sub(title.width()));
         write!(out, "{dim}{lead}{dim:#}{mark_style}{mark}{mark_style:#} ")?;
@@ -408,7 +422,7 @@ impl<'s> TreePrinter<'s> {
         self.styles.escaping.one_line(text)
     }
 
-    /// Returns what a person wrote in an entry, on one line; `None` if the client wrote all of it.
+    /// Returns the text of a person in an entry, on one line; `None` if the client wrote all of it.
     fn prompt(&mut self, entry: &EntryRef<'_>) -> Result<Option<String>> {
         let escaping = self.styles.escaping;
         let body = self.bodies.get(entry)?;
@@ -417,7 +431,8 @@ impl<'s> TreePrinter<'s> {
         };
         Ok(Prompt::find(&line, |said| {
             let text = said.typed()?;
-            Some(escaping.one_line(&text.chars().take(TITLE_CHARS).collect::<String>()))
+            // Cut before escaping: a prompt can have megabytes.
+            Some(escaping.one_line(&text.chars().take(MAX_TITLE_CHARS).collect::<String>()))
         }))
     }
 
@@ -487,6 +502,7 @@ impl<'s> TreePrinter<'s> {
         leaves.sort_unstable();
         leaves.dedup();
         if shown.is_tip && leaves.is_empty() {
+            // Also a tip that no policy chooses gets a name, because `replay --leaf` takes it.
             leaves.push(shown.last);
         }
         for (place, entry) in leaves.iter().enumerate() {
@@ -511,7 +527,7 @@ impl<'s> TreePrinter<'s> {
             let is_end = shown.is_tip && place + 1 == leaves.len();
             let corner = if is_end { "└─" } else { "├─" };
             let lead = format!("{}{corner} ", "│ ".repeat(level));
-            // What `--leaf` takes comes first, so that it is never cut off.
+            // The name for `--leaf` comes first, so that a narrow page never truncates it.
             let entry = index.entry(*entry);
             let place = self.one_line(&explain::short_name(index, &entry));
             let text = format!("{place} · {name} · {}", explain::kind_name(&entry));
@@ -559,6 +575,7 @@ impl<'s> TreePrinter<'s> {
         let others: Vec<_> = messages.take(MAX_BODIES).collect();
         for entry in &others {
             let flags = entry.flags();
+            // The text of a summary starts with a sentence of the client that is the same in all of them.
             if flags.contains(Flags::COMPACT_SUMMARY) {
                 return Ok("(summary of the earlier conversation)".to_owned());
             }
@@ -583,7 +600,7 @@ impl<'s> TreePrinter<'s> {
         let Some(content) = message_content(&entry) else {
             return Ok(String::new());
         };
-        let start = |text: Str<'_>| text.chars().take(TITLE_CHARS).collect();
+        let start = |text: Str<'_>| text.chars().take(MAX_TITLE_CHARS).collect();
         if let Some(text) = content.str() {
             return Ok(start(text));
         }
@@ -635,6 +652,7 @@ impl<'s> TreePrinter<'s> {
         }
         let entries: usize = sidechains.iter().map(|sidechain| sidechain.entries).sum();
         writeln!(out, "\n{dim}sidechains: {}{dim:#}", count(entries, "entry"))?;
+        // A file can have thousands of subagents; the rest is only counted.
         for sidechain in sidechains.iter().take(ROOT_LIMITS.1) {
             let name = sidechain.agent.as_deref().unwrap_or("without an agent id");
             let line = self.session_tree.index().entry(sidechain.first).line();
@@ -660,6 +678,7 @@ impl<'s> TreePrinter<'s> {
             page.indent(name.len());
             page.head(vec![Span::new(self.styles.person, &name)]);
             let shown = path.entries.iter().map(PathEntry::entry_no);
+            // Two policies with the same leaf can have different paths to it, so entries are compared, too.
             let is_same = before == Some((path.leaf, shown.clone().collect::<Vec<_>>()));
             before = Some((path.leaf, shown.collect()));
             let text = match leaf_decision(path) {

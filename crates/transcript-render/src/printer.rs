@@ -19,24 +19,24 @@ use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, Loade
 use crate::Result;
 use crate::blocks::{attachment_line, block_line, plain_text};
 use crate::compaction;
-use crate::conversation::{CompactionPlace, Conversation, the_line};
+use crate::conversation::{CompactionPosition, Conversation, the_line};
 use crate::markdown;
 use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
 use crate::text::{Page, Span, width};
-use crate::view::Shown;
+use crate::view::ShownText;
 use turn_stats::TurnStats;
 
 pub use folded::{
     BranchNote, Detail, PrintedBlock, StyledLine, call_line, is_folded_at_first, print_blocks,
 };
-pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
+pub use follow::{Change, FileEvent, FollowPrinter, FollowScope, NewEntry};
 pub use replay::ReplayPrinter;
 
 /// The width of the column with the names of speakers.
 const NAME_WIDTH: usize = 11;
-/// On a narrower page each name is on its own line.
-const MIN_WIDTH: usize = 60;
+/// The minimum width of a page with a column for names. On a narrower one each name is on its own line.
+const MIN_NAME_COLUMN_WIDTH: usize = 60;
 
 /// Prints conversation items for people, one after the other.
 ///
@@ -63,7 +63,7 @@ struct RenderItem<'a> {
     /// The line number, if known.
     line: Option<u64>,
     compaction: Option<&'a CompactionItem>,
-    place: CompactionPlace,
+    place: CompactionPosition,
     /// The file of the session, if results that are stored beside it can be read.
     source: Option<&'a Source>,
 }
@@ -104,7 +104,7 @@ impl<'c> RenderItems<'c> {
     }
 }
 
-/// What was printed last; decides about names, gaps and rules above the next item.
+/// The state after the last printed item: it decides about names, gaps and rules above the next item.
 #[derive(Clone, Default, PartialEq)]
 struct PrintState {
     /// The last speaker: the name is printed once for consecutive items of one speaker.
@@ -124,7 +124,7 @@ impl<'o> TextPrinter<'o> {
         Self {
             styles: options.styles(),
             options: options.clone(),
-            is_narrow: page.columns() < MIN_WIDTH,
+            is_narrow: page.columns() < MIN_NAME_COLUMN_WIDTH,
             page,
             cwd: None,
             printed: PrintState::default(),
@@ -139,6 +139,7 @@ impl<'o> TextPrinter<'o> {
             return;
         };
         let cwd = entry.object().str("cwd");
+        // Most entries repeat the folder, so it is copied only when it changes.
         if cwd.is_some() && cwd.as_deref() != self.cwd.as_deref() {
             self.cwd = cwd.map(Cow::into_owned);
         }
@@ -156,6 +157,7 @@ impl<'o> TextPrinter<'o> {
                     // A prompt may start with an image.
                     self.start_turn(&rendered.entry_ref, rendered.line)?;
                 }
+                // The name comes before the check, so that a block without a readable form still shows whose it is.
                 self.name(name_of(rendered.item()))?;
                 let Some(block) = block else {
                     return Ok(());
@@ -195,8 +197,10 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn said_text(&mut self, rendered: RenderItem<'_>, text: &str) -> Result<()> {
-        match Shown::of(rendered.item(), text) {
-            Shown::Prompt(said) => {
+        match ShownText::of(rendered.item(), text) {
+            // The person's words first. Notes that the client put around them follow as its own, or they would be read
+            // as typed.
+            ShownText::Prompt(said) => {
                 self.prompt(rendered, said.words)?;
                 for note in [said.before, said.after] {
                     if !note.trim().is_empty() {
@@ -204,24 +208,25 @@ impl<'o> TextPrinter<'o> {
                     }
                 }
             }
-            Shown::Command(command) => {
+            ShownText::Command(command) => {
                 self.start_turn(&rendered.entry_ref, rendered.line)?;
                 self.name("user")?;
                 self.page.text(self.styles.code, &command)?;
             }
-            Shown::Answer => {
+            ShownText::Answer => {
                 self.page.gap();
                 self.name("assistant")?;
+                // Only texts of the model are Markdown. A prompt is shown as it was typed.
                 markdown::write(&mut self.page, self.styles, text)?;
                 self.page.gap();
             }
-            Shown::Summary => {
+            ShownText::Summary => {
                 self.name("summary")?;
                 markdown::write(&mut self.page, self.styles, text)?;
             }
-            Shown::Aside(kind, text) => self.aside(kind, &text)?,
-            Shown::Alarm => self.alarm(text)?,
-            Shown::Nothing => {}
+            ShownText::Aside(kind, text) => self.aside(kind, &text)?,
+            ShownText::Alarm => self.alarm(text)?,
+            ShownText::Nothing => {}
         }
         Ok(())
     }
@@ -247,6 +252,7 @@ impl<'o> TextPrinter<'o> {
             return Ok(());
         }
         self.name("assistant")?;
+        // The bar marks thinking where colours and italics are not shown.
         let bar = vec![Span::new(self.styles.dim, "~ ")];
         self.page.push(bar.clone(), bar);
         let style = self.styles.italic(self.styles.dim);
@@ -260,7 +266,8 @@ impl<'o> TextPrinter<'o> {
     fn compaction(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         self.end_turn()?;
         let text = compaction::ruled(rendered.compaction, rendered.place);
-        if rendered.place == CompactionPlace::Start {
+        // The boundary at the start of the path is only where the shown part begins, so it has no time and no line.
+        if rendered.place == CompactionPosition::Start {
             return self.rule('═', &text, "");
         }
         let time = self.time(rendered.entry_ref.millis());
@@ -280,10 +287,12 @@ impl<'o> TextPrinter<'o> {
         match rendered.entry_ref.system_kind() {
             Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
             Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
+            // Statistics of the client about a turn; the printer has totals of its own.
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
             _ => match MessageText::of(&content) {
                 MessageText::Client(text) => self.aside("client", &text),
+                // No person writes a system entry, even if its text looks like a prompt.
                 MessageText::Prompt(_) => self.aside("client", &content),
                 said => {
                     let typed = said.typed();
@@ -301,6 +310,7 @@ impl<'o> TextPrinter<'o> {
             return Ok(());
         };
         let kind = rendered.entry_ref.attachment_kind();
+        // A prompt that was typed while the model worked: the client writes it as an attachment.
         if kind == Some(AttachmentKind::QueuedCommand) {
             let prompt = attachment.get("prompt");
             let prompt = prompt.map(plain_text).unwrap_or_default();
@@ -321,6 +331,7 @@ impl<'o> TextPrinter<'o> {
     /// Prints the name of the speaker, unless it is the same as before. Items within a call have no
     /// name.
     fn name(&mut self, name: &'static str) -> Result<()> {
+        // Inside a call the margin is deeper than the column of names, and a name would break it.
         if self.printed.speaker == Some(name) || self.page.depth() != self.names {
             return self.entry_name();
         }
@@ -330,6 +341,7 @@ impl<'o> TextPrinter<'o> {
             "assistant" => self.styles.agent,
             _ => self.styles.dim,
         };
+        // A rule already separates the item from the one before.
         if !std::mem::take(&mut self.printed.is_ruled) {
             self.page.gap();
         }
@@ -357,6 +369,7 @@ impl<'o> TextPrinter<'o> {
     fn rule(&mut self, line: char, text: &str, end: &str) -> Result<()> {
         self.printed.speaker = None;
         let entry_name = self.entry_name.take();
+        // A rule spans the whole page, so the column of names ends above it and starts again below it.
         let is_named = self.page.depth() == self.names && self.names > 0;
         if is_named {
             self.page.pop();
@@ -375,6 +388,8 @@ impl<'o> TextPrinter<'o> {
         match self.page.columns().checked_sub(used) {
             Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
             None => {
+                // On a page that is too narrow, the text wraps instead of being cut: it may name the line of a
+                // compaction.
                 let first = vec![Span::new(self.styles.dim, &format!("{} ", run(2)))];
                 self.page.push(first, vec![Span::plain("   ")]);
                 let text = self.one_line(text);

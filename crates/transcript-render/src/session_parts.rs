@@ -1,4 +1,4 @@
-//! What documents show of a session: the conversation, its subagents, and the branches that leave it.
+//! The parts of a session that documents show: the conversation, its subagents, and the branches that leave it.
 
 use transcript_reader::{EntryNo, Index, Source};
 use transcript_resume::items::{Cut, Displays, Nesting, SubagentOrigin, sidechains};
@@ -15,11 +15,11 @@ use crate::words::count;
 pub struct SessionPart {
     /// Its entries.
     pub path: ConversationPath,
-    /// What it is.
+    /// Its kind.
     pub kind: PartKind,
 }
 
-/// What a part of a session is.
+/// The kind of a part of a session.
 #[derive(Clone, Debug)]
 pub enum PartKind {
     /// The conversation.
@@ -35,7 +35,7 @@ pub enum PartKind {
 
 impl SessionPart {
     /// Returns the conversation, followed by its branches and by the subagents in the same file, if they are wanted.
-    /// Without what compactions removed, branches are those of what the model sees.
+    /// Without the entries that compactions removed, branches are those of the context.
     #[must_use]
     pub fn of_story(tree: &Tree<'_>, story: &Story, wanted: WantedParts) -> Vec<Self> {
         let mut parts = vec![Self {
@@ -82,14 +82,14 @@ impl SessionPart {
     }
 }
 
-/// Which parts of a session are shown beside the conversation.
+/// The parts of a session that are shown besides the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WantedParts {
     /// Branches.
     pub branches: bool,
     /// Subagents.
     pub sidechains: bool,
-    /// Only what the model sees: nothing that compactions removed.
+    /// Only the context: no entries that compactions removed.
     pub context: bool,
 }
 
@@ -100,9 +100,9 @@ pub struct ShownFile<'s> {
     pub source: &'s Source,
     /// Its index.
     pub index: &'s Index,
-    /// The boundaries that closed the chapters of its story; `None` if only what the model sees is shown.
+    /// The boundaries that closed the chapters of its story; `None` if only the context is shown.
     pub chapters: Option<&'s [EntryNo]>,
-    /// How titles are escaped.
+    /// The escaping of titles.
     pub escaping: Escaping,
 }
 
@@ -235,7 +235,7 @@ pub struct OrderedConversations<'s> {
 }
 
 impl OrderedConversations<'_> {
-    /// Returns what a page shows.
+    /// Returns the conversations of a page.
     #[must_use]
     pub fn html(&self) -> HtmlConversations<'_> {
         HtmlConversations {

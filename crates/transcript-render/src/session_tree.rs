@@ -21,7 +21,7 @@ pub struct SessionTree<'s> {
     pub tree: Tree<'s>,
     /// The branches of that tree.
     pub branches: Branches,
-    /// How many prompts and commands of a person each branch has.
+    /// The number of prompts and commands of a person in each branch.
     pub prompts: Vec<usize>,
     /// The policy whose path is the main line comes first.
     pub paths: [(Policy, ConversationPath); 2],
@@ -93,12 +93,12 @@ fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<us
 
 /// The facts that a compact boundary records.
 pub struct BoundaryFacts {
-    /// What the boundary itself says.
+    /// The fields of the boundary itself.
     pub compaction: CompactionItem,
-    /// How many entries it preserves; `None` if it names only the ends of a segment and no path
+    /// The number of entries that it preserves; `None` if it names only the ends of a segment and no path
     /// contains that segment.
     pub kept: Option<usize>,
-    /// How many of the named entries are not in the file.
+    /// The number of named entries that are not in the file.
     pub missing: usize,
 }
 

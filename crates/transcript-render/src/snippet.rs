@@ -11,7 +11,7 @@ use crate::Escaping;
 pub struct Snippet {
     /// The text.
     pub text: Vec<char>,
-    /// What was found in it, in characters, in order and not overlapping.
+    /// The spans of the matches in it, in characters, in order and not overlapping.
     pub matches: Vec<Range<usize>>,
     /// Whether there is more of the text before it, and after it.
     pub is_cut: (bool, bool),

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::escape::Escaping;
 
-/// How a text looks, and how it is escaped.
+/// The style and the escaping of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TextStyle {
     style: Style,
@@ -32,11 +32,11 @@ impl fmt::Display for TextStyle {
 pub struct Styles {
     /// Whether colour is used; without it, marks replace styles.
     pub(crate) coloured: bool,
-    /// How all of it is escaped.
+    /// The escaping of all texts.
     pub(crate) escaping: Escaping,
     /// Text without a style.
     pub plain: TextStyle,
-    /// A person, and what matters most.
+    /// The text of a person, and the most important text.
     pub person: TextStyle,
     /// The agent.
     pub agent: TextStyle,
@@ -44,7 +44,7 @@ pub struct Styles {
     pub tool: TextStyle,
     /// Errors.
     pub error: TextStyle,
-    /// What matters less.
+    /// Less important text.
     pub dim: TextStyle,
     pub(crate) code: TextStyle,
     pub(crate) added: TextStyle,

@@ -21,6 +21,7 @@ impl Span {
     pub(crate) fn new(style: TextStyle, text: &str) -> Self {
         let mut text = style.escaping.escape(text).into_owned();
         if text.contains('\n') {
+            // A span is a part of one line. A line feed in it would leave the margins.
             text = text.replace('\n', " ");
         }
         Self { text, style }
@@ -59,6 +60,7 @@ fn columns_of(text: &str) -> usize {
 /// Breaks a line where Unicode allows it (UAX 14), so that no line is wider than `width` columns;
 /// a word that is wider is broken between characters.
 pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
+    // A wide character takes two columns, and would never fit into one.
     let columns = columns.max(2);
     if width(line) <= columns {
         return vec![line.to_vec()];
@@ -70,6 +72,7 @@ pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
     for (piece_end, _) in linebreaks(&text) {
         for word in pieces(&text, piece_start..piece_end, columns) {
             let word_text = &text[word.clone()];
+            // Spaces at the end of a line are not printed, so they need no room.
             if used + columns_of(word_text.trim_end()) > columns && end > start {
                 lines.push(start..end);
                 (start, used) = (word.start, 0);
@@ -160,6 +163,7 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
             continue;
         }
         let mut end = 0;
+        // By graphemes, so that an emoji or a letter with its marks is never cut in two.
         for (at, grapheme) in span.text.grapheme_indices(true) {
             let needed = columns_of(grapheme);
             if needed > left {
@@ -214,7 +218,7 @@ pub(crate) struct Page<'o> {
     lines: u64,
 }
 
-/// What a page keeps between two lines: its margins, those that are shown, a gap and a label.
+/// The state of a page between two lines: its margins, those that are shown, a gap and a label.
 pub(crate) type PageState = (Vec<Margin>, Vec<usize>, Option<usize>, Option<Vec<Span>>);
 
 #[derive(Clone, PartialEq)]
@@ -244,7 +248,7 @@ impl<'o> Page<'o> {
         }
     }
 
-    /// Returns what is due before the next line, and the margins.
+    /// Returns the gap and the label before the next line, and the margins.
     pub(crate) fn state(&self) -> PageState {
         let (margins, shown) = (self.margins.clone(), self.shown.clone());
         (margins, shown, self.gap, self.label.clone())
@@ -271,6 +275,7 @@ impl<'o> Page<'o> {
     /// A margin that leaves no room for text is ignored.
     pub(crate) fn push(&mut self, first: Vec<Span>, rest: Vec<Span>) {
         let (used, needed) = (self.used(), width(&rest));
+        // The depth of quotes and lists comes from the text; each of them may not take the room of the text.
         let margin = if self.columns() >= needed + MIN_WIDTH {
             self.shown.push(self.margins.len());
             Margin {
@@ -328,6 +333,7 @@ impl<'o> Page<'o> {
     /// Requests an empty line before the next one; several requests give one line.
     pub(crate) fn gap(&mut self) {
         let margins = self.margins.len();
+        // The outermost request counts: an empty line between two quotes has no bar.
         self.gap = Some(self.gap.map_or(margins, |asked| asked.min(margins)));
     }
 

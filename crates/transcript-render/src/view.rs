@@ -1,4 +1,4 @@
-//! What a text shows, whatever the form of the output: the one place that decides whose it is.
+//! The form in which a text is shown. Only this module decides whether a person or the client wrote it, for all outputs.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,16 @@ use transcript_reader::{DividedText, MessageText};
 use transcript_resume::items::{Item, ItemMarks, Speaker};
 
 /// A text as a printer shows it.
-pub(crate) enum Shown<'t> {
+pub(crate) enum ShownText<'t> {
     /// A person wrote the words; the client put its notes around them.
     Prompt(DividedText<'t>),
     /// A person typed this command.
     Command(String),
     /// The agent wrote it.
     Answer,
-    /// It summarizes what was compacted away.
+    /// It summarizes the entries that a compaction removed.
     Summary,
-    /// It is not part of what was said; with the reason or the origin.
+    /// It is not part of the conversation; with the reason or the origin.
     Aside(&'static str, Cow<'t, str>),
     /// An error of the API.
     Alarm,
@@ -24,7 +24,7 @@ pub(crate) enum Shown<'t> {
     Nothing,
 }
 
-impl<'t> Shown<'t> {
+impl<'t> ShownText<'t> {
     /// Decides how the text of an item is shown.
     pub(crate) fn of(item: &Item, text: &'t str) -> Self {
         if item.marks().contains(ItemMarks::API_ERROR) {
@@ -53,7 +53,7 @@ impl<'t> Shown<'t> {
     }
 }
 
-/// Returns what the line of an item says about its author.
+/// Returns the author that the line of an item names.
 fn author(item: &Item) -> Author {
     if item.marks().contains(ItemMarks::TYPED) {
         Author::Person
@@ -62,7 +62,7 @@ fn author(item: &Item) -> Author {
     }
 }
 
-/// Why the client does not show an item.
+/// Returns the reason why the client does not show an item.
 fn hidden(marks: ItemMarks) -> Option<&'static str> {
     let kinds = [
         (ItemMarks::TOMBSTONED, "tombstoned"),

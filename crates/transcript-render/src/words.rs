@@ -20,7 +20,7 @@ pub fn count(number: impl Copy + Display + PartialEq + From<u8>, what: &str) -> 
     format!("{number} {}", noun(number, what))
 }
 
-/// Returns what follows the first `shown` of `all` things: ` and 3 more`, or nothing.
+/// Returns the words after the first `shown` of `all` things: ` and 3 more`, or nothing.
 #[must_use]
 pub fn and_more(all: usize, shown: usize) -> String {
     match all.saturating_sub(shown) {

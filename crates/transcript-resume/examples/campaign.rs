@@ -449,7 +449,7 @@ impl<'o> Worker<'o> {
     }
 
     fn hurt(&mut self, source: &str, healthy: &Healthy, kind: Kind, seed: u64) {
-        let Some(case) = healthy.hurt(kind, seed) else {
+        let Some(case) = healthy.damaged(kind, seed) else {
             return;
         };
         let (recover, vendor) = self.compare(&case);

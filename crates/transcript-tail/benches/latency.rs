@@ -368,7 +368,7 @@ impl Reader {
     }
 }
 
-/// What a reader has seen.
+/// The lines that a reader received, and their latencies.
 struct Seen {
     count: usize,
     is_ordered: bool,

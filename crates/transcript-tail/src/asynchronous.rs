@@ -78,7 +78,7 @@ impl Events {
     fn new(source: impl Source + Send + 'static, stopper: Stopper) -> Self {
         let (sender, batches) = mpsc::channel(1);
         let waits_for_room = Arc::new(AtomicBool::new(false));
-        let mut following = Following {
+        let mut following = StreamTask {
             source,
             sender,
             unsent: None,
@@ -163,7 +163,7 @@ impl Drop for Events {
 }
 
 /// The task of a stream.
-struct Following<S> {
+struct StreamTask<S> {
     source: S,
     sender: mpsc::Sender<Vec<Item>>,
     /// A batch for which there was no room.
@@ -171,7 +171,7 @@ struct Following<S> {
     waits_for_room: Arc<AtomicBool>,
 }
 
-impl<S: Source> Following<S> {
+impl<S: Source> StreamTask<S> {
     fn step(&mut self, task: &Task) -> Next {
         if self.sender.is_closed() {
             return Next::End;
@@ -200,7 +200,7 @@ impl<S: Source> Following<S> {
         }
         match self.send(batch) {
             Ok(()) => next,
-            // What was read before it was stopped is still returned.
+            // Events that were read before the stop are still returned.
             Err(wait) => wait,
         }
     }

@@ -103,7 +103,7 @@ impl FollowedEntry {
     }
 }
 
-/// Why a file is read from its start again.
+/// The reason why a file is read from its start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reset {

@@ -30,9 +30,9 @@ const CHUNK_SIZE: u64 = 64 << 10;
 pub(crate) struct FileCursor {
     disk: Arc<dyn ReadDisk>,
     path: PathBuf,
-    /// Where to start in the first file that is found.
+    /// The start position in the first file that is found.
     start: Option<StartAt>,
-    /// How long the file was when following began, if the start depends on that.
+    /// The length of the file when following began, if the start depends on that.
     existing: Option<u64>,
     cap: usize,
     trailing: Trailing,
@@ -51,7 +51,7 @@ pub(crate) struct FileCursor {
     framer: Framer,
     /// The last bytes of an unfinished line that the framer has taken.
     taken: LastBytes,
-    early: Early,
+    early: EarlyLine,
     buffer: Vec<u8>,
     /// The part of the buffer that is not framed yet.
     unread: Range<usize>,
@@ -71,14 +71,14 @@ pub(crate) struct FileCursor {
 
 /// A line that was parsed before its newline arrived.
 #[derive(Debug, Default)]
-struct Early {
+struct EarlyLine {
     /// Its length at that time.
     pending: u64,
     /// The entry that was emitted for it.
     emitted: Option<FollowedEntry>,
 }
 
-impl Early {
+impl EarlyLine {
     /// Returns whether this entry was emitted. A CR that arrives later does not matter.
     fn is(&self, offset: u64, text: &str) -> bool {
         self.emitted.as_ref().is_some_and(|emitted| {
@@ -121,7 +121,7 @@ impl FileCursor {
             position: FilePosition::start(),
             framer: Framer::starting_at(0, cap),
             taken: LastBytes::default(),
-            early: Early::default(),
+            early: EarlyLine::default(),
             buffer: Vec::new(),
             unread: 0..0,
             last_newline: None,
@@ -200,6 +200,7 @@ impl FileCursor {
             if !self.unread.is_empty() {
                 self.frame(live.as_deref_mut())?;
             } else if !self.poll(live.as_deref_mut())? {
+                // Thousands of followed files are idle most of the time, and must not keep a buffer each.
                 self.buffer = Vec::new();
                 return Ok(None);
             }
@@ -234,6 +235,7 @@ impl FileCursor {
         let events = &mut self.events;
         self.classifier
             .classify(framed, line, &self.path, events, live.as_deref_mut())?;
+        // The entry was emitted before its newline arrived. It is not emitted again, unless the line is another one now.
         let early = std::mem::take(&mut self.early);
         if let Some(emitted) = &early.emitted {
             let is_emitted = |event: &EventKind| matches!(event, EventKind::Entry(entry) if early.is(entry.offset, &entry.text));
@@ -263,6 +265,7 @@ impl FileCursor {
             offset = self.position.offset(),
         );
         let _entered = span.enter();
+        // Before the file is read: a name that is gone or moved by now leaves the last bytes readable in the open file.
         let named = self.named()?;
         self.is_absent = named.is_none();
         let Some(file) = &mut self.file else {
@@ -311,6 +314,7 @@ impl FileCursor {
         if read > 0 {
             self.unread = 0..read;
             let newline = memrchr(b'\n', &self.buffer[..read]);
+            // Only at the end of the file: a newline in the middle of a chunk is not the last line that is available.
             let newline = newline.filter(|_| read_from + read as u64 == len);
             self.last_newline = newline.map(|newline| read_from + newline as u64 + 1);
             return Ok(true);
@@ -411,6 +415,7 @@ impl FileCursor {
                 }
                 Ok(Err((reason, offset))) => Some((reason, offset)),
                 Err(error) => {
+                    // The next attempt starts at the same place, and not at the beginning.
                     self.start = Some(start);
                     return Err(error);
                 }
@@ -450,7 +455,7 @@ impl FileCursor {
             "following from the start again",
         );
         self.position = FilePosition::start();
-        self.early = Early::default();
+        self.early = EarlyLine::default();
         self.restart_line();
         self.events.push_back(EventKind::Reset { reason, offset });
         if self.is_once {
@@ -518,7 +523,7 @@ impl FileCursor {
         true
     }
 
-    /// Discards what was read after the position, so that it is read again.
+    /// Discards the bytes that were read after the position, so that they are read again.
     fn restart_line(&mut self) {
         self.early.pending = 0;
         self.framer = Framer::starting_at(self.position.offset(), self.cap);

@@ -16,13 +16,13 @@ pub(crate) struct FilePosition {
     known: Fingerprint,
     /// The number of lines before the position, if counted.
     lines: Option<u64>,
-    /// How many events of the line at the position were emitted: a damaged line may have several.
+    /// The number of emitted events of the line at the position: a damaged line may have several.
     emitted: u32,
 }
 
 impl fmt::Debug for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place")
+        f.debug_struct("FilePosition")
             .field("offset", &self.offset())
             .field("lines", &self.lines)
             .finish_non_exhaustive()

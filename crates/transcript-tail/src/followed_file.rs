@@ -85,7 +85,8 @@ impl FollowedFile {
         }
         let offset = self.cursor.position().offset();
         if self.turn_end.take_if(|end| *end <= offset).is_some() {
-            // What comes next may depend on everything. The caller handles the entries before it first.
+            // The entries after the turn may depend on any entry before it, so the whole file is needed now. The caller handles the
+            // entries before them first.
             self.options.is_quick = false;
             self.catch_up_to = Some(offset);
             return Ok(None);

@@ -29,7 +29,7 @@ pub(crate) struct PollBackoff {
     is_hinted: Option<bool>,
     /// Whether the file system reports all changes.
     is_trusted: bool,
-    /// How many changes in a row were found before their hint. A caller that waits for short times often is faster.
+    /// The number of changes in a row that were found before their hint. A caller that waits for short times often is faster.
     early: u32,
 }
 
@@ -37,13 +37,13 @@ impl PollBackoff {
     const MIN_PAUSE: Duration = Duration::from_millis(1);
     pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(100);
     /// The pause when events are trusted by experience: one of them may still be lost.
-    pub(crate) const HINTED: Duration = Duration::from_secs(1);
+    pub(crate) const HINTED_PAUSE: Duration = Duration::from_secs(1);
     /// The pause when the file system reports all changes.
-    pub(crate) const TRUSTED: Duration = Duration::from_secs(120);
+    pub(crate) const TRUSTED_PAUSE: Duration = Duration::from_secs(120);
     /// The duration of frequent polls while it is unknown whether events work.
     const DOUBT_TIME: Duration = Duration::from_secs(10);
     /// The number of changes without a hint after which a file system is no longer trusted.
-    const MAX_EARLY: u32 = 8;
+    const MAX_MISSED_HINTS: u32 = 8;
 
     /// Creates a back-off. `has_events` is whether there can be hints at all.
     pub(crate) fn new(has_events: bool) -> Self {
@@ -56,18 +56,18 @@ impl PollBackoff {
         }
     }
 
-    /// Sets whether the file system reports all changes of what is watched now.
+    /// Sets whether the file system reports all changes in the folders that are watched now.
     pub(crate) fn trust(&mut self, is_trusted: bool) {
         self.is_trusted = is_trusted;
     }
 
     /// Returns how often to poll though there are hints; `None` if they are not trusted.
     pub(crate) fn hinted_pause(&self) -> Option<Duration> {
-        if self.is_trusted && self.early < Self::MAX_EARLY {
-            return Some(Self::TRUSTED);
+        if self.is_trusted && self.early < Self::MAX_MISSED_HINTS {
+            return Some(Self::TRUSTED_PAUSE);
         }
         let is_hinted = self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT_TIME);
-        is_hinted.then_some(Self::HINTED)
+        is_hinted.then_some(Self::HINTED_PAUSE)
     }
 
     /// Records that something was found, by a hint or not. `None` means it was found before the
@@ -183,7 +183,7 @@ impl FsWatch {
                 .map(|folder| (folder.clone(), identity(&folder.path)))
                 .collect();
             if found == self.folders {
-                // Where there is no folder yet, nothing is reported.
+                // A folder that does not exist yet reports nothing.
                 return !found.is_empty() && self.coverage.is_whole && self.coverage.is_trusted;
             }
             self.coverage = subscription.keep(&folders);
@@ -206,11 +206,11 @@ impl FsWatch {
 /// Returns when a pause ends. Long ones of several followers end together, so that the processor wakes up once for all.
 pub(crate) fn together(pause: Duration) -> Instant {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    const SHARE: u32 = 8;
+    const WAKEUPS_PER_PAUSE: u32 = 8;
     let start = *START;
     let end = Instant::now() + pause;
-    let step = (pause / SHARE).as_millis();
-    if pause >= PollBackoff::TRUSTED && step > 0 {
+    let step = (pause / WAKEUPS_PER_PAUSE).as_millis();
+    if pause >= PollBackoff::TRUSTED_PAUSE && step > 0 {
         let over = (end - start).as_millis() % step;
         end + Duration::from_millis(u64::try_from(step - over).unwrap_or_default())
     } else {
@@ -257,10 +257,10 @@ mod backoff_tests {
     fn a_file_system_that_reports_changes_is_hardly_polled() {
         let mut backoff = PollBackoff::new(true);
         backoff.trust(true);
-        let trusted = PollBackoff::TRUSTED.as_millis();
+        let trusted = PollBackoff::TRUSTED_PAUSE.as_millis();
         assert_eq!(pauses(&mut backoff, 2), [trusted; 2]);
         // Hints that come a little late do not matter, hints that never come do.
-        for _ in 1..PollBackoff::MAX_EARLY {
+        for _ in 1..PollBackoff::MAX_MISSED_HINTS {
             backoff.found(Some(false));
             assert_eq!(backoff.pause().as_millis(), trusted);
         }
@@ -269,7 +269,7 @@ mod backoff_tests {
         backoff.found(Some(true));
         assert_eq!(backoff.pause().as_millis(), trusted);
         backoff.trust(false);
-        assert_eq!(backoff.pause(), PollBackoff::HINTED);
+        assert_eq!(backoff.pause(), PollBackoff::HINTED_PAUSE);
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod backoff_tests {
         let often = pauses(&mut backoff, 1000);
         let often: Vec<_> = often.iter().take_while(|pause| **pause <= 100).collect();
         assert!((100..110).contains(&often.len()), "{}", often.len());
-        assert_eq!(backoff.pause(), PollBackoff::HINTED);
+        assert_eq!(backoff.pause(), PollBackoff::HINTED_PAUSE);
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct SystemChanges;
 #[derive(Default)]
 struct Hub {
     /// Locked before `subscribers` where both are needed. The thread of the subscription never locks it.
-    watch: Mutex<Watch>,
+    watch: Mutex<SystemWatch>,
     subscribers: Mutex<Subscribers>,
 }
 
@@ -38,12 +38,12 @@ struct Subscribers {
 
 struct Subscriber {
     on_change: OnChange,
-    folders: Vec<Wanted>,
+    folders: Vec<FolderRequest>,
 }
 
-/// A folder that somebody wants to be watched.
+/// A request of a subscriber to watch a folder.
 #[derive(Clone, PartialEq)]
-struct Wanted {
+struct FolderRequest {
     /// As it was named.
     path: PathBuf,
     real: PathBuf,
@@ -53,36 +53,36 @@ struct Wanted {
 }
 
 #[derive(Default)]
-struct Watch {
+struct SystemWatch {
     watcher: Option<RecommendedWatcher>,
-    /// How often each folder is wanted, by its real path.
-    wanted: HashMap<PathBuf, Count>,
-    watched: HashMap<PathBuf, Watched>,
+    /// The number of requests for each folder, by its real path.
+    wanted: HashMap<PathBuf, RequestCount>,
+    watched: HashMap<PathBuf, ActiveWatch>,
 }
 
 #[derive(Default)]
-struct Count {
+struct RequestCount {
     alone: usize,
     recursive: usize,
     identity: Option<Identity>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-struct Watched {
+struct ActiveWatch {
     is_recursive: bool,
     identity: Option<Identity>,
     is_ok: bool,
 }
 
 /// A part of the subscription.
-struct Part {
+struct SubscriptionPart {
     hub: &'static Hub,
     id: u64,
     on_change: OnChange,
 }
 
 impl Changes for SystemChanges {
-    /// `None` if the system has no events, or no more room for those who wait for them.
+    /// Returns `None` if the system has no events, or no room for another subscriber.
     fn subscribe(&self, on_change: OnChange) -> Option<Box<dyn Subscription>> {
         let hub = HUB.get();
         let mut watch = lock(&hub.watch);
@@ -94,22 +94,22 @@ impl Changes for SystemChanges {
         subscribers.last += 1;
         let id = subscribers.last;
         subscribers.put(id, &on_change, Vec::new());
-        Some(Box::new(Part { hub, id, on_change }))
+        Some(Box::new(SubscriptionPart { hub, id, on_change }))
     }
 }
 
-impl Subscription for Part {
+impl Subscription for SubscriptionPart {
     fn keep(&self, folders: &[WatchedFolder]) -> Coverage {
         let wanted = folders.iter().map(|WatchedFolder { path, is_recursive }| {
             let real = RealDisk.real_path(path).unwrap_or_else(|_| path.clone());
-            Wanted {
+            FolderRequest {
                 path: path.clone(),
                 identity: RealDisk.metadata(&real).ok().map(|found| found.identity),
                 real,
                 is_recursive: *is_recursive,
             }
         });
-        let wanted: Vec<Wanted> = wanted.collect();
+        let wanted: Vec<FolderRequest> = wanted.collect();
         let mut watch = lock(&self.hub.watch);
         let old = {
             let mut subscribers = lock(&self.hub.subscribers);
@@ -118,7 +118,7 @@ impl Subscription for Part {
         };
         let interrupted = watch.change(&old, &wanted);
         self.hub.report_gap(&interrupted);
-        let is_watched = |folder: &Wanted| watch.covers(&folder.real);
+        let is_watched = |folder: &FolderRequest| watch.covers(&folder.real);
         // The file system may be one that does not report all changes of this machine.
         Coverage {
             is_whole: wanted.iter().all(is_watched),
@@ -127,7 +127,7 @@ impl Subscription for Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for SubscriptionPart {
     fn drop(&mut self) {
         let mut watch = lock(&self.hub.watch);
         let (old, is_last) = {
@@ -138,7 +138,7 @@ impl Drop for Part {
         let interrupted = watch.change(&old, &[]);
         self.hub.report_gap(&interrupted);
         if is_last {
-            *watch = Watch::default();
+            *watch = SystemWatch::default();
         }
     }
 }
@@ -180,8 +180,13 @@ impl Hub {
 }
 
 impl Subscribers {
-    /// Sets what is wanted, and returns what was.
-    fn put(&mut self, id: u64, on_change: &OnChange, folders: Vec<Wanted>) -> Vec<Wanted> {
+    /// Replaces the requests of a subscriber, and returns its old ones.
+    fn put(
+        &mut self,
+        id: u64,
+        on_change: &OnChange,
+        folders: Vec<FolderRequest>,
+    ) -> Vec<FolderRequest> {
         let old = self.remove(id);
         for folder in &folders {
             let of_folder = self.of_folder.entry(folder.real.clone());
@@ -195,7 +200,7 @@ impl Subscribers {
         old
     }
 
-    fn remove(&mut self, id: u64) -> Vec<Wanted> {
+    fn remove(&mut self, id: u64) -> Vec<FolderRequest> {
         let Some(old) = self.all.remove(&id) else {
             return Vec::new();
         };
@@ -210,7 +215,7 @@ impl Subscribers {
         old.folders.clone()
     }
 
-    /// Returns those who watch a path, or a folder above it.
+    /// Returns the subscribers that watch a path, or a folder above it.
     fn of_path(&self, path: &Path) -> Vec<Arc<Subscriber>> {
         let above = path
             .ancestors()
@@ -244,13 +249,13 @@ impl Subscriber {
     }
 }
 
-impl Watch {
+impl SystemWatch {
     /// Takes other wishes of one subscriber. Returns the folders of which changes may not have been reported meanwhile.
-    fn change(&mut self, old: &[Wanted], new: &[Wanted]) -> Vec<PathBuf> {
+    fn change(&mut self, old: &[FolderRequest], new: &[FolderRequest]) -> Vec<PathBuf> {
         if old == new {
             return Vec::new();
         }
-        // In this order what stays is never without a wish.
+        // In this order a folder that stays watched is never without a request.
         for folder in new {
             let count = self.wanted.entry(folder.real.clone()).or_default();
             count.identity = folder.identity;
@@ -294,7 +299,7 @@ impl Watch {
         for path in concerned {
             let wish = self.wish(&path);
             let has = self.watched.get(&path).copied();
-            let is_same = |has: Watched, wish: Watched| {
+            let is_same = |has: ActiveWatch, wish: ActiveWatch| {
                 has.is_ok && (has.is_recursive, has.identity) == (wish.is_recursive, wish.identity)
             };
             if wish.is_some() && wish.zip(has).is_some_and(|(wish, has)| is_same(has, wish)) {
@@ -324,14 +329,14 @@ impl Watch {
 
     /// Returns how a folder has to be watched; `None` if it has no subscriber, or a watched folder
     /// above covers it.
-    fn wish(&self, path: &Path) -> Option<Watched> {
+    fn wish(&self, path: &Path) -> Option<ActiveWatch> {
         let count = self.wanted.get(path)?;
         let mut above = path.ancestors().skip(1);
         let is_covered = above.any(|above| {
             let wanted = self.wanted.get(above);
             wanted.is_some_and(|wanted| wanted.recursive > 0)
         });
-        (!is_covered).then_some(Watched {
+        (!is_covered).then_some(ActiveWatch {
             is_recursive: count.recursive > 0,
             identity: count.identity,
             is_ok: false,

@@ -14,7 +14,7 @@ use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing, offset_of_last};
 
 /// Smaller files are read from their start: that is as fast, and counts the lines.
-const MIN_OFFSET: u64 = 4 << 20;
+const MIN_FILE_LEN: u64 = 4 << 20;
 /// The maximum distance of the start of a turn from the first emitted entry, in bytes.
 const MAX_LOOKBACK: u64 = 8 << 20;
 /// The maximum number of entries. Their first parent is missing, so each line takes the time of
@@ -35,14 +35,14 @@ impl LastTurn {
     /// depend on nothing further up: a prompt begins the turn, and each entry after it follows
     /// another one and moves the conversation nowhere.
     ///
-    /// What this assumes of the lines that are not read is what `resume` does: they have no uuid,
+    /// As `resume` does, this assumes of the lines that are not read: they have no uuid,
     /// message or call in common with these (`docs/tail-first.md`).
     pub(crate) fn find(
         path: &Path,
         options: &FollowOptions,
         offset: u64,
     ) -> Result<Option<Self>, Error> {
-        if offset < MIN_OFFSET {
+        if offset < MIN_FILE_LEN {
             return Ok(None);
         }
         // A file that is gone is reported by the next poll.

@@ -1,9 +1,9 @@
-//! The conversation of a followed file, and what each line changes in it.
+//! The conversation of a followed file, and the changes of it by each line.
 //!
 //! Leaf and path are those of [`LiveConversation`]. After a line this module compares the path with
 //! the one before, and reads what the line means for calls and the turn.
 
-mod place;
+mod known_path;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
@@ -16,17 +16,17 @@ use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveConversation, LiveStat
 
 use crate::change::{ChangeKind, ConversationChange};
 use crate::event::{EventKind, FollowedEntry};
-use place::{Place, is_entry};
+use known_path::{KnownPath, is_entry};
 use turn::{TurnLine, TurnTracker, TurnUpdate};
 
 /// The maximum number of entries that may be linked again after any line: those of the window around calls in
 /// parallel.
 const MAX_CHEAP_ENTRIES: usize = 128;
 
-/// How many entries may be linked again before the end of the available bytes is reached: a number,
+/// The budget of entries that may be linked again before the end of the available bytes is reached: a number,
 /// and some for each line. Sessions of usual length never use it up. In a long file in which many
 /// lines depend on everything before them, it makes the work grow with its length and no faster.
-const FIRST_BUDGET: usize = 1 << 18;
+const INITIAL_BUDGET: usize = 1 << 18;
 const BUDGET_PER_LINE: usize = 4;
 
 /// An entry of the path.
@@ -125,19 +125,19 @@ pub(crate) struct FollowedConversation {
     /// Lines were added since the last look at the path.
     is_stale: bool,
     /// The entries of these lines.
-    lines: Vec<Line>,
+    lines: Vec<PendingLine>,
     /// Changes that no entry has reported yet.
     changes: Vec<ConversationChange>,
-    place: Place,
+    known_path: KnownPath,
     turn: TurnTracker,
     tombstones: Tombstones,
-    /// How many entries may still be linked again before the end of the available bytes.
+    /// The number of entries that may still be linked again before the end of the available bytes.
     budget: usize,
 }
 
 /// An entry that may change the conversation.
 #[derive(Debug)]
-struct Line {
+struct PendingLine {
     offset: u64,
     kind: LineKind,
 }
@@ -151,7 +151,7 @@ enum LineKind {
     Other(TurnLine),
 }
 
-impl Line {
+impl PendingLine {
     /// Returns whether the entry can move the conversation.
     fn can_move(&self) -> bool {
         matches!(self.kind, LineKind::Pin | LineKind::Message(_))
@@ -167,10 +167,10 @@ impl FollowedConversation {
             is_stale: false,
             lines: Vec::new(),
             changes: Vec::new(),
-            place: Place::default(),
+            known_path: KnownPath::default(),
             turn: TurnTracker::default(),
             tombstones: Tombstones::default(),
-            budget: FIRST_BUDGET,
+            budget: INITIAL_BUDGET,
         }
     }
 
@@ -192,12 +192,13 @@ impl FollowedConversation {
         let kind = match entry.kind() {
             EntryKind::LastPrompt => LineKind::Pin,
             kind if kind.row().link == Link::Tombstones => LineKind::Tombstone,
+            // Old clients link messages to progress lines, but none of them is part of a turn.
             EntryKind::Progress => return,
             kind if kind.is_message() => LineKind::Message(TurnLine::of(entry, text)),
             kind if kind.is_chain() => LineKind::Other(TurnLine::of(entry, text)),
             _ => return,
         };
-        self.lines.push(Line { offset, kind });
+        self.lines.push(PendingLine { offset, kind });
     }
 
     /// Forgets an entry of the last line, because it was added before the line was complete.
@@ -209,6 +210,8 @@ impl FollowedConversation {
     /// `is_last` says that no more lines are available now, changes that would take long to find
     /// stay for a later line.
     pub(crate) fn report(&mut self, is_last: bool, events: &mut VecDeque<EventKind>) {
+        // Linking all entries after each line of a long file would take quadratic time. With more lines available, no
+        // caller waits for the change yet.
         let cost = self.live.cost();
         if !is_last && cost > MAX_CHEAP_ENTRIES {
             if cost > self.budget {
@@ -228,6 +231,7 @@ impl FollowedConversation {
             let own = entries
                 .iter()
                 .position(|entry| entry.offset == change.offset);
+            // The line that made it may have been reported before, so that its change comes with a later one.
             entries[own.unwrap_or(last)].changes.push(change);
         }
     }
@@ -247,7 +251,7 @@ impl FollowedConversation {
     pub(crate) fn state(&mut self) -> ConversationState<'_> {
         self.settle();
         ConversationState {
-            memory: size_of::<Self>() + self.live.memory() + self.place.memory(),
+            memory: size_of::<Self>() + self.live.memory() + self.known_path.memory(),
             state: self.live.state(),
             turn: &self.turn,
         }
@@ -262,14 +266,18 @@ impl FollowedConversation {
         let index = state.index;
         let uuid = |entry: EntryRef<'_>| entry.uuid().map(|id| index.id_text(id).into());
         let uuid_of = |number: EntryNo| uuid(index.entry(number));
-        if self.place.forget(&state) {
+        // The path turned out to be that of a subagent or of another session, and so did the turn.
+        if self.known_path.forget(&state) {
             self.turn = TurnTracker::default();
         }
+        // Several lines can arrive at once. The last one that can move the conversation is taken as the cause.
         let mover = self.lines.iter().rev().find(|line| line.can_move());
         let mover = mover.map(|line| line.offset);
-        let is_tombstone = |line: &Line| matches!(line.kind, LineKind::Tombstone);
+        let is_tombstone = |line: &PendingLine| matches!(line.kind, LineKind::Tombstone);
         let has_tombstone = self.lines.iter().any(is_tombstone);
-        let moved = self.place.update(&state, mover.is_some(), has_tombstone);
+        let moved = self
+            .known_path
+            .update(&state, mover.is_some(), has_tombstone);
         if let (Some(moved), Some(offset)) = (moved, mover) {
             self.changes.push(ConversationChange {
                 offset,
@@ -279,13 +287,13 @@ impl FollowedConversation {
                     to: state.leaf.and_then(uuid_of),
                 },
             });
-            let place = &self.place;
+            let known_path = &self.known_path;
             self.turn.retain(|call| {
                 let call = entry_at(index, call);
-                call.is_some_and(|call| place.is_on_path(&call, index))
+                call.is_some_and(|call| known_path.is_on_path(&call, index))
             });
         }
-        for Line { offset, kind } in self.lines.drain(..) {
+        for PendingLine { offset, kind } in self.lines.drain(..) {
             let Some(entry) = entry_at(index, offset) else {
                 // Read together with the lines around it, it is no entry.
                 continue;
@@ -295,7 +303,7 @@ impl FollowedConversation {
                 LineKind::Pin => self.turn.add_last_prompt(&mut updates),
                 LineKind::Tombstone => {
                     for id in self.tombstones.add(&entry, index) {
-                        self.place.restore(id, index);
+                        self.known_path.restore(id, index);
                         self.turn.forget(|offset| {
                             let entry = entry_at(index, offset);
                             entry.is_some_and(|entry| entry.uuid() == Some(id))

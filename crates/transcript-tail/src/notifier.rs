@@ -1,4 +1,4 @@
-//! Wakes those who wait for changes of files.
+//! Wakes threads and tasks that wait for changes of files.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use transcript_storage::crew::Task;
 
-/// What may have changed.
+/// Hints about files that may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     /// The files that the system named.
@@ -24,23 +24,23 @@ impl Hints {
 
 /// Wakes the threads and the task that wait for hints. Clones wake the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notifier(Arc<Inner>);
+pub(crate) struct Notifier(Arc<SharedState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: Mutex<State>,
+struct SharedState {
+    state: Mutex<NotifierState>,
     notified: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct NotifierState {
     hints: Hints,
     is_stopped: bool,
     task: Option<Task>,
 }
 
 impl Notifier {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NotifierState> {
         // A panic of another thread leaves no inconsistent state here.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +53,7 @@ impl Notifier {
         self.change(|state| state.is_stopped = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut NotifierState)) {
         let mut state = self.lock();
         change(&mut state);
         let task = state.task.clone();
@@ -94,7 +94,7 @@ impl Notifier {
 
     /// Waits for a hint, a stop or the end of the time; returns the hints so far.
     pub(crate) fn wait(&self, time: Duration) -> Hints {
-        let is_quiet = |state: &mut State| state.hints.is_empty() && !state.is_stopped;
+        let is_quiet = |state: &mut NotifierState| state.hints.is_empty() && !state.is_stopped;
         let guard = self.lock();
         let waited = self.0.notified.wait_timeout_while(guard, time, is_quiet);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a follower and a watcher have in common: how they wait for their events.
+//! The wait for events, which is the same for a follower and a watcher.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::notifier::{Hints, Notifier};
 
 type Polled = Result<Option<FollowEvent>, Error>;
 
-/// What follows files.
+/// A source of events: a follower or a watcher.
 pub(crate) trait Source {
     /// Returns the next event, if there is one now. The same error is returned once.
     fn poll(&mut self) -> Polled;

@@ -1,4 +1,4 @@
-//! Where to start in a file.
+//! The position at which following starts in a file.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::line_classifier::LineClassifier;
 /// The size of reads, in bytes.
 const CHUNK_SIZE: u64 = 64 << 10;
 
-/// Where following starts in a file that exists when the follower is made, or is found by the watcher. A file that is created
+/// The start position in a file that exists when the follower is made, or is found by the watcher. A file that is created
 /// later is read from its first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,13 +25,13 @@ pub enum StartAt {
     /// At the first line that starts at or after this byte. A shorter file counts as
     /// [truncated](Reset::Truncated).
     Offset(u64),
-    /// At the last lines that are entries, this many of them.
+    /// At the last lines that are entries, with their number.
     Last(usize),
     /// At the position of an earlier follower. If the file is another one, it is [reset](Reset).
     Checkpoint(Checkpoint),
 }
 
-/// How to treat a last line without a newline.
+/// The treatment of a last line without a newline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trailing {
     /// It is still being written, and is held back until its newline arrives.
@@ -139,7 +139,7 @@ fn last_before(
 ) -> Result<u64, Error> {
     let mut end = source.len().min(existing);
     let mut framer = BackwardFramer::new(end, DEFAULT_LINE_CAP);
-    let mut search = Search {
+    let mut search = BackwardSearch {
         left: count,
         trailing,
         classifier: LineClassifier::default(),
@@ -168,14 +168,14 @@ fn last_before(
 }
 
 /// A search from the end of a file.
-struct Search {
+struct BackwardSearch {
     left: usize,
     trailing: Trailing,
     classifier: LineClassifier,
     events: VecDeque<EventKind>,
 }
 
-impl Search {
+impl BackwardSearch {
     /// Handles the line before the one that was handled last; returns the result once it is known.
     fn visit(
         &mut self,

@@ -25,7 +25,7 @@ const ACTIVE_TIME: Duration = Duration::from_secs(10);
 /// The maximum number of files that are kept open.
 const MAX_OPEN: usize = 64;
 /// The maximum number of events of one file in a row while other files have events.
-const IN_A_ROW: usize = 64;
+const MAX_EVENTS_IN_A_ROW: usize = 64;
 
 /// Follows all sessions of a folder, or one session with its subagents; files that are created
 /// later are followed from their first byte.
@@ -52,14 +52,14 @@ const IN_A_ROW: usize = 64;
 #[derive(Debug)]
 pub struct Watcher {
     targets: Vec<Target>,
-    concerned: Arc<Mutex<Concerned>>,
+    concerned: Arc<Mutex<ConcernedFolders>>,
     options: FollowOptions,
     files: HashMap<Arc<Path>, WatchedFile>,
     /// The files to poll, each once.
     ready: VecDeque<Arc<Path>>,
     /// The files that may be open, in the order in which they were opened or found in use.
     open: VecDeque<Arc<Path>>,
-    /// How many events the first of them has emitted in a row.
+    /// The number of events that the first of them has emitted in a row.
     in_a_row: usize,
     /// Errors of folders.
     errors: VecDeque<Error>,
@@ -89,16 +89,16 @@ enum Target {
     File(PathBuf),
 }
 
-/// Which changes concern the targets: folders are watched in which other programs are busy.
+/// The folders whose changes concern the targets. Other programs may be busy in the same watched folders.
 #[derive(Debug, Default)]
-struct Concerned {
+struct ConcernedFolders {
     /// The targets, and the folders of sessions. What is below them concerns them.
     own: HashSet<PathBuf>,
     /// The folders above them.
     above: HashSet<PathBuf>,
 }
 
-impl Concerned {
+impl ConcernedFolders {
     fn add(&mut self, target: &Target) {
         let (Target::Folder(path) | Target::Session(path) | Target::File(path)) = target;
         self.own.insert(path.clone());
@@ -134,11 +134,13 @@ impl Watcher {
     #[must_use]
     pub fn new(options: &FollowOptions) -> Self {
         let (notifier, now) = (Notifier::default(), Instant::now());
-        let concerned = Arc::new(Mutex::new(Concerned::default()));
+        let concerned = Arc::new(Mutex::new(ConcernedFolders::default()));
         let watch = if options.has_events() {
             let (concerned, layout) = (Arc::clone(&concerned), options.disk.layout());
             FsWatch::new(&options.disk, &notifier, move |are_names, path, hints| {
                 let concerned = concerned.lock().unwrap_or_else(PoisonError::into_inner);
+                // Folders above the targets are watched, too, and other programs write there. Their events must not wake
+                // a thread.
                 if concerned.is(path) {
                     collect_hints(layout, are_names, path, hints);
                 }
@@ -234,7 +236,8 @@ impl Watcher {
                     file.active = Instant::now();
                     file.followed.forget_error();
                     self.in_a_row += 1;
-                    if self.in_a_row >= IN_A_ROW {
+                    // A file with a gigabyte of old lines must not delay the new lines of all others.
+                    if self.in_a_row >= MAX_EVENTS_IN_A_ROW {
                         self.in_a_row = 0;
                         self.ready.rotate_left(1);
                     }
@@ -285,7 +288,7 @@ impl Watcher {
     fn apply_hints(&mut self, hints: &Hints) {
         if hints.all {
             // In a folder that is new, files may have been made before the system was asked to watch it.
-            self.settled = Instant::now() + PollBackoff::HINTED;
+            self.settled = Instant::now() + PollBackoff::HINTED_PAUSE;
             // Limits the time spent on scans when there are many events.
             self.next_scan = self.last_scan + self.scan_cost * 10;
         }
@@ -294,12 +297,15 @@ impl Watcher {
                 continue;
             }
             if self.is_wanted(path) {
+                // A hint for an unknown file means that it was created after following began, so all of its lines are
+                // new.
                 self.follow(path.clone(), StartAt::Beginning);
                 self.mark_ready(path);
             } else if self.has_sessions() {
                 self.next_scan = self.last_scan + self.scan_cost * 10;
             }
         }
+        // The pause is over without a hint. A file that changed a moment ago may change again before its event arrives.
         if hints.is_empty() {
             let active = |(path, file): (&Arc<Path>, &WatchedFile)| {
                 (file.active.elapsed() < ACTIVE_TIME).then(|| Arc::clone(path))
@@ -366,6 +372,7 @@ impl Watcher {
         };
         file.is_ready = false;
         let is_absent = file.followed.cursor().is_absent();
+        // A session that was deleted, or had another name. With the old name again it is a new file.
         if is_absent && !self.is_named(path) {
             self.files.remove(path);
             return;
@@ -384,6 +391,8 @@ impl Watcher {
     /// not used since.
     fn close_oldest(&mut self) {
         while self.open.len() > MAX_OPEN
+            // Thousands of sessions would use up the descriptors of the process. A closed file is opened again for its
+            // next event.
             && let Some(path) = self.open.pop_front()
         {
             let Some(file) = self.files.get_mut(&path) else {
@@ -414,12 +423,14 @@ impl Watcher {
     /// Scans the folders for files that are new, have changed, or are gone.
     fn scan(&mut self) {
         let began = Instant::now();
+        // Before the scan: a file that is created in between is then found by the scan or reported by an event.
         self.watch_folders();
         let mut found = FolderScan::new(Arc::clone(&self.options.disk));
         for target in &self.targets {
             found.add(target);
         }
         for error in found.errors {
+            // Each scan meets the same folder again; its error is returned once.
             if self.reported_errors.insert(error.path().to_owned()) {
                 self.errors.push_back(error);
             }
@@ -434,11 +445,13 @@ impl Watcher {
             missing.remove(&*path);
             let seen = known.or_else(|| self.options.disk.metadata(&path).ok());
             let file = self.follow(path.clone(), start);
+            // Without properties nothing proves that it is unchanged, so it is polled.
             if seen.is_none() || seen != file.seen {
                 file.seen = seen;
                 self.mark_ready(&path);
             }
         }
+        // A poll finds out that a file is gone, and emits the event.
         for path in missing {
             self.mark_ready(&path);
         }
@@ -544,6 +557,7 @@ fn collect_hints(layout: SessionLayout, are_names: bool, path: &Path, hints: &mu
     if layout.has_ending(path) {
         hints.paths.insert(path.to_owned());
     } else {
+        // A new or renamed folder can hold transcripts; other files in it cannot be any.
         hints.all |= are_names;
     }
 }

@@ -13,21 +13,21 @@
 mod busy;
 #[path = "../tests/it/search/compare.rs"]
 mod compare;
-#[path = "../tests/it/search/elsewhere.rs"]
-mod elsewhere;
+#[path = "../tests/it/search/external_rules.rs"]
+mod external_rules;
 #[path = "../tests/it/search/walk.rs"]
 mod walk;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use compare::{Caches, Compared, Found};
+use compare::{Caches, Compared, QueryCounts};
 use transcript_testkit::changes::Filters;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::trees::{self, Tree};
 
 /// The number of queries between two changes.
-const ROUND: usize = 4;
+const QUERIES_PER_ROUND: usize = 4;
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -77,7 +77,13 @@ fn main() -> ExitCode {
             let mut others = Vec::new();
             for seed in first..=last {
                 let see = &mut |text: &str, found| totals.see(seed, text, found);
-                let left = walk::walk(seed, queries.div_ceil(ROUND), ROUND, &others, see);
+                let left = walk::walk(
+                    seed,
+                    queries.div_ceil(QUERIES_PER_ROUND),
+                    QUERIES_PER_ROUND,
+                    &others,
+                    see,
+                );
                 others = left.expect("a tree");
             }
         }
@@ -113,12 +119,12 @@ fn searcher(arguments: &[String]) -> Result<(), String> {
 struct Totals {
     queries: u64,
     with_hits: u64,
-    found: Found,
+    found: QueryCounts,
     differences: u64,
 }
 
 impl Totals {
-    fn see(&mut self, seed: u64, text: &str, found: Result<Found, String>) {
+    fn see(&mut self, seed: u64, text: &str, found: Result<QueryCounts, String>) {
         self.queries += 1;
         match found {
             Ok(found) => {

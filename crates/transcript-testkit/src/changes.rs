@@ -10,12 +10,12 @@ use crate::rng::Rng;
 use crate::trees::Tree;
 
 /// The length of planted words.
-const WORD: usize = 6;
+const WORD_LEN: usize = 6;
 
-/// What was done to a file.
+/// A change of a file.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// What it was.
+    /// Its description.
     pub what: String,
     /// A word that is in the file since then, and nowhere else.
     pub word: Option<String>,
@@ -31,7 +31,7 @@ impl Changes {
     /// Makes all files of a tree look as if they were written some time ago, one after the other.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     pub fn age_all(&mut self, root: &Path, tree: &Tree) -> io::Result<()> {
         tree.files
             .iter()
@@ -44,10 +44,10 @@ impl Changes {
         set_modified(path, long_ago + Duration::from_secs(self.clock))
     }
 
-    /// Changes one file of a tree: appends to it, cuts, replaces, removes or rewrites it. Returns what was done.
+    /// Changes one file of a tree: appends to it, cuts, replaces, removes or rewrites it. Returns a description.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     pub fn change(&mut self, root: &Path, tree: &Tree, rng: &mut Rng) -> io::Result<Change> {
         let change = |what: String| Ok(Change { what, word: None });
         let (name, _) = rng.pick(&tree.files);
@@ -158,17 +158,17 @@ fn some_lines(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 fn plant(bytes: &mut [u8], from: usize, rng: &mut Rng) -> Option<String> {
     let is_letter = |at: &usize| bytes.get(*at).is_some_and(u8::is_ascii_lowercase);
     // Behind a space: not in a key.
-    let starts = (from..bytes.len().saturating_sub(WORD)).filter(|at| bytes[*at] == b' ');
-    let is_place = |at: &usize| (at + 1..=at + WORD).all(|at| is_letter(&at));
+    let starts = (from..bytes.len().saturating_sub(WORD_LEN)).filter(|at| bytes[*at] == b' ');
+    let is_place = |at: &usize| (at + 1..=at + WORD_LEN).all(|at| is_letter(&at));
     let places: Vec<usize> = starts.filter(is_place).collect();
     if places.is_empty() {
         return None;
     }
     let at = rng.pick(&places) + 1;
-    for byte in &mut bytes[at..at + WORD] {
+    for byte in &mut bytes[at..at + WORD_LEN] {
         *byte = *rng.pick(b"bcdfghjklmnpqrstvwxz");
     }
-    String::from_utf8(bytes[at..at + WORD].to_vec()).ok()
+    String::from_utf8(bytes[at..at + WORD_LEN].to_vec()).ok()
 }
 
 /// Damages files of filters. It remembers them, and puts old ones in the place of new ones.
@@ -178,10 +178,10 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Changes one file in the folder `cache`; `others` are filters of another tree. Returns what was done.
+    /// Changes one file in the folder `cache`; `others` are filters of another tree. Returns a description.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     pub fn damage(
         &mut self,
         cache: &Path,
@@ -236,7 +236,7 @@ impl Filters {
                 "old ones"
             }
             _ => {
-                // What another process did not write to the end.
+                // The start of a record that another process did not finish.
                 let part = bytes[..rng.below(bytes.len() + 1)].to_vec();
                 bytes.extend(part);
                 "more at the end"
@@ -250,7 +250,7 @@ impl Filters {
 /// Returns the files in a folder, sorted; none if there is no such folder.
 ///
 /// # Errors
-/// What the system says.
+/// Those of the file system.
 pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());

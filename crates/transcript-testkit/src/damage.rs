@@ -39,8 +39,8 @@ pub fn damage(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
     let mut done = Vec::new();
     for _ in 0..rng.range(1, 4) {
         let kind = *rng.pick(&KINDS);
-        if let Some(hurt) = apply(&out, kind, &mut rng) {
-            out = hurt;
+        if let Some(damaged) = apply(&out, kind, &mut rng) {
+            out = damaged;
             done.push(kind);
         }
     }

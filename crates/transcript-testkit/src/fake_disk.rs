@@ -18,7 +18,7 @@ use transcript_storage::{
 
 use crate::rng::Rng;
 
-/// What can be asked of a disk or of a file on it.
+/// An operation on a disk or on a file of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
     /// [`Disk::open`] and [`ReadDisk::open_to_read`].
@@ -81,54 +81,54 @@ pub struct Fault {
     /// The number of operations of this kind until the fault; 1 is the next.
     left: u64,
     is_lasting: bool,
-    what: What,
+    what: FaultKind,
 }
 
 impl Fault {
     /// The operation fails and does nothing.
     pub fn error(kind: io::ErrorKind) -> Self {
-        Self::new(What::Error(Cause::Kind(kind)))
+        Self::new(FaultKind::Error(ErrorCause::Kind(kind)))
     }
 
     /// The operation fails with this number of the system and does nothing.
     pub fn errno(number: i32) -> Self {
-        Self::new(What::Error(Cause::Number(number)))
+        Self::new(FaultKind::Error(ErrorCause::Number(number)))
     }
 
     /// An append writes only this many bytes and returns their number; writing a new file fails.
     pub fn short(bytes: usize) -> Self {
-        Self::new(What::Part(bytes, None))
+        Self::new(FaultKind::Part(bytes, None))
     }
 
     /// An append writes this many bytes and returns an error. Other operations take effect and return
     /// an error.
     pub fn torn(bytes: usize, kind: io::ErrorKind) -> Self {
-        Self::new(What::Part(bytes, Some(kind)))
+        Self::new(FaultKind::Part(bytes, Some(kind)))
     }
 
     /// A sync fails and its bytes are lost, but the next syncs succeed, as on Linux.
     pub fn lost_sync() -> Self {
-        Self::new(What::LostSync)
+        Self::new(FaultKind::LostSync)
     }
 
     /// The process dies during the operation; an append may have written any part of its bytes.
     pub fn kill() -> Self {
-        Self::new(What::Kill(Taken::Any))
+        Self::new(FaultKind::Kill(WrittenPart::Any))
     }
 
     /// The process dies during the operation; an append has written this many bytes.
     pub fn kill_after(bytes: usize) -> Self {
-        Self::new(What::Kill(Taken::First(bytes)))
+        Self::new(FaultKind::Kill(WrittenPart::First(bytes)))
     }
 
     /// The process dies during the operation; an append has written all but this many bytes.
     pub fn kill_before_last(bytes: usize) -> Self {
-        Self::new(What::Kill(Taken::AllBut(bytes)))
+        Self::new(FaultKind::Kill(WrittenPart::AllBut(bytes)))
     }
 
     /// Calls `hook` immediately before the operation, for example to act as another process.
     pub fn hook(hook: impl FnOnce(&FakeDisk) + Send + 'static) -> Self {
-        Self::new(What::Hook(Hook(Box::new(hook))))
+        Self::new(FaultKind::Hook(Hook(Box::new(hook))))
     }
 
     /// Waits for operation `nth` of this kind, counted from 1 after the fault is set.
@@ -151,7 +151,7 @@ impl Fault {
         self
     }
 
-    fn new(what: What) -> Self {
+    fn new(what: FaultKind) -> Self {
         Self {
             op: None,
             left: 1,
@@ -162,23 +162,23 @@ impl Fault {
 }
 
 #[derive(Debug)]
-enum What {
-    Error(Cause),
+enum FaultKind {
+    Error(ErrorCause),
     Part(usize, Option<io::ErrorKind>),
     LostSync,
-    Kill(Taken),
+    Kill(WrittenPart),
     Hook(Hook),
 }
 
-/// How many of its bytes an append writes before the process dies.
+/// The part of its bytes that an append writes before the process dies.
 #[derive(Clone, Copy, Debug)]
-enum Taken {
+enum WrittenPart {
     Any,
     First(usize),
     AllBut(usize),
 }
 
-impl Taken {
+impl WrittenPart {
     fn of(self, len: usize, rng: &mut Rng) -> usize {
         match self {
             Self::Any => rng.range(0, len),
@@ -189,12 +189,12 @@ impl Taken {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Cause {
+enum ErrorCause {
     Kind(io::ErrorKind),
     Number(i32),
 }
 
-impl Cause {
+impl ErrorCause {
     fn error(self) -> io::Error {
         match self {
             Self::Kind(kind) => kind.into(),
@@ -211,7 +211,7 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// Which unsynced changes of a file survive a power cut.
+/// The unsynced changes of a file that survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The first ones, of which the last may be torn. There may be NULs where the length was saved
@@ -223,7 +223,7 @@ pub enum Loss {
 
 /// One operation that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct DiskRequest {
     /// Its kind.
     pub op: Op,
     /// The file, by the name that it was opened with.
@@ -249,7 +249,7 @@ struct State {
     process: u64,
     is_killed: bool,
     faults: Vec<Fault>,
-    log: Vec<Asked>,
+    log: Vec<DiskRequest>,
     space: Option<usize>,
     reported: Option<Space>,
     other_writer: Option<Option<bool>>,
@@ -395,7 +395,7 @@ impl FakeDisk {
         self.state().named(path.as_ref()).lock.is_some()
     }
 
-    /// Sets what opening a file reports about other writers. By default it reports whether a handle
+    /// Sets the report about other writers when a file is opened. By default it reports whether a handle
     /// of the file is open.
     pub fn set_other_writer(&self, answer: Option<bool>) {
         self.state().other_writer = Some(answer);
@@ -411,7 +411,7 @@ impl FakeDisk {
         self.state().space = bytes;
     }
 
-    /// Sets what the disk says about its room; each byte that is appended takes one of it.
+    /// Sets the free space that the disk reports; each appended byte takes one byte of it.
     pub fn report_space(&self, space: Option<Space>) {
         self.state().reported = space;
     }
@@ -502,7 +502,7 @@ impl FakeDisk {
 
     /// Returns the operations that were requested so far, including those of processes that ended.
     #[must_use]
-    pub fn log(&self) -> Vec<Asked> {
+    pub fn log(&self) -> Vec<DiskRequest> {
         self.state().log.clone()
     }
 
@@ -534,7 +534,7 @@ impl FakeDisk {
     ) -> io::Result<(MutexGuard<'_, State>, Turn)> {
         let mut state = self.state();
         let path = path.to_owned();
-        state.log.push(Asked { op, path, len });
+        state.log.push(DiskRequest { op, path, len });
         if state.is_killed || process.is_some_and(|process| process != state.process) {
             return Err(killed());
         }
@@ -552,7 +552,7 @@ impl FakeDisk {
                 continue;
             }
             match fault.what {
-                What::Hook(hook) => {
+                FaultKind::Hook(hook) => {
                     hooks.push(hook);
                     continue;
                 }
@@ -562,10 +562,10 @@ impl FakeDisk {
                     state.faults.push(fault);
                     continue;
                 }
-                What::Error(cause) => turn = Turn::Fail(cause.error()),
-                What::Part(bytes, kind) => turn = Turn::Part(bytes, kind.map(io::Error::from)),
-                What::LostSync => turn = Turn::LostSync,
-                What::Kill(taken) => turn = Turn::Die(taken),
+                FaultKind::Error(cause) => turn = Turn::Fail(cause.error()),
+                FaultKind::Part(bytes, kind) => turn = Turn::Part(bytes, kind.map(io::Error::from)),
+                FaultKind::LostSync => turn = Turn::LostSync,
+                FaultKind::Kill(taken) => turn = Turn::Die(taken),
             }
             if fault.is_lasting {
                 fault.left = 1;
@@ -593,7 +593,7 @@ enum Turn {
     Fail(io::Error),
     Part(usize, Option<io::Error>),
     LostSync,
-    Die(Taken),
+    Die(WrittenPart),
 }
 
 impl Turn {

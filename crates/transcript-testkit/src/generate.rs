@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::rng::Rng;
 
 /// A PNG of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk\
+const PIXEL_PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk\
     +M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// Returns a session of 5 to 300 lines. Equal seeds give equal bytes.
@@ -98,7 +98,7 @@ struct Habits {
     /// May contain what is rare in real sessions: pins in the middle of a turn, loaded tools, calls
     /// before texts, blank texts, repeated ids, commands run by hand, a boundary as the last line.
     rare: bool,
-    /// Contains what clients from 2.1.331 on write: their notes and notifications, lines beside the
+    /// Contains lines that only clients from 2.1.331 on write: their notes and notifications, lines beside the
     /// chain, attachments without stored texts, calls with inputs that are changed.
     today: bool,
     target_lines: usize,
@@ -547,7 +547,7 @@ impl Writer {
             0 => json!([{"type": "text", "text": text}]),
             1 if self.rng.one_in(3) => json!([
                 {"type": "text", "text": text},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL_PNG}},
             ]),
             _ => json!(text),
         };
@@ -911,7 +911,7 @@ impl Writer {
     fn rare_result(&mut self, text: &str) -> Value {
         let text = json!({"type": "text", "text": text});
         let found = json!({"type": "search_result", "source": "s", "title": "t", "content": []});
-        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}});
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL_PNG}});
         let tool = self.referenced_tool();
         let reference = json!({"type": "tool_reference", "tool_name": tool});
         let gone = json!({"type": "tool_reference", "tool_name": "Gone"});

@@ -15,7 +15,7 @@ pub const FOLDERS: [&str; 3] = ["oracle", "oracle2", "oracle3"];
 /// counts the age of memories from the time of a request.
 pub const RECORDED_AT: i64 = 1_795_564_800_000;
 
-/// One transcript and what the client made of it.
+/// One transcript and the request of the client for it.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Name of the folder.
@@ -71,7 +71,7 @@ pub fn cases_in(folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// Returns what differs between the request of `case` and `messages`, which is `None` for a
+/// Returns the difference between the request of `case` and `messages`, which is `None` for a
 /// refusal.
 #[must_use]
 pub fn difference(case: &Case, messages: Option<&[Value]>) -> Option<String> {

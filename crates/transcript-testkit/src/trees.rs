@@ -55,7 +55,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Returns what the system says.
+    /// Those of the file system.
     pub fn read(root: &Path) -> io::Result<Self> {
         let mut tree = Self::default();
         let mut folders = vec![root.to_owned()];
@@ -85,7 +85,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// Returns what the system says.
+    /// Those of the file system.
     pub fn write(&self, root: &Path) -> io::Result<()> {
         fs::create_dir_all(root)?;
         for (path, bytes) in &self.files {
@@ -224,7 +224,7 @@ pub fn query(tree: &Tree, rng: &mut Rng) -> String {
     }
     let mut query = terms.join(*rng.pick(&[" ", " ", "  "]));
     if rng.one_in(8) {
-        query.push_str(ADDED);
+        query.push_str(ADDED_FILTERS_MARK);
         for _ in 0..rng.range(1, 3) {
             let keys = ["role:", "in:", "tool:", "error:", "live:", "project:"];
             let filter = filter(tree, rng);
@@ -236,8 +236,8 @@ pub fn query(tree: &Tree, rng: &mut Rng) -> String {
     query
 }
 
-/// What filters follow that are not part of the text of a query, but are added to it, without quotes.
-pub const ADDED: &str = " |added|";
+/// The mark before filters that are added to a query and are not part of its text. They have no quotes.
+pub const ADDED_FILTERS_MARK: &str = " |added|";
 
 fn text_of<'t>(tree: &'t Tree, rng: &mut Rng) -> &'t str {
     let text: &String = rng.pick(&tree.texts);
@@ -504,7 +504,7 @@ impl Maker {
         if !entries.is_empty() {
             self.healthy.push(fork);
         }
-        // What follows in the copy.
+        // The entries after the fork, which only the copy has.
         let leaf = entries.iter().rev().find_map(|e| e["uuid"].as_str());
         let leaf = leaf.map(str::to_owned);
         let more = generate::tidy_session(self.rng.next_u64());
@@ -525,7 +525,7 @@ impl Maker {
         self.put_session(&project, &id, &entries);
     }
 
-    /// Changes the texts of an entry, or what they are.
+    /// Changes the texts of an entry, or their kinds.
     fn alter(&mut self, entry: &mut Value) {
         match self.rng.below(4) {
             0 => entry["isMeta"] = json!(true),
@@ -614,7 +614,7 @@ impl Maker {
         }
     }
 
-    /// Adds what a store has besides sessions.
+    /// Adds the files that a store has besides sessions.
     fn other_files(&mut self) {
         let project = self.projects[0].clone();
         let id = self.tree.sessions[0].clone();
@@ -842,7 +842,7 @@ fn add_strings(value: &Value, strings: &mut Vec<String>) {
     }
 }
 
-/// How a file writes its JSON.
+/// The spelling of the JSON in a file: spaces, escapes, order of keys.
 struct Spelling {
     escapes: Escapes,
     spaces: bool,
@@ -851,7 +851,7 @@ struct Spelling {
     repeats_keys: bool,
 }
 
-/// Which characters of a string are written as `\uXXXX`, beside those that must be escaped.
+/// The characters of a string that are written as `\uXXXX`, besides those that must be escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Escapes {
     Few,
@@ -1018,7 +1018,7 @@ mod tests {
         }
     }
 
-    /// What the files of a tree must show now and then, by a part of their bytes or their path.
+    /// Features that some files of the trees must have, by a part of their bytes or their path.
     const FEATURES: [(&str, &str); 18] = [
         ("escaped hangul", "\\uac80"),
         ("escaped in capitals", "\\uAC80"),

@@ -136,7 +136,7 @@ impl Tallies {
     }
 
     fn hurt(&mut self, healthy: &Healthy, kind: Kind, seed: u64, list: Option<&str>) {
-        let Some(case) = healthy.hurt(kind, seed) else {
+        let Some(case) = healthy.damaged(kind, seed) else {
             return;
         };
         let before = healthy.undamaged().bytes;

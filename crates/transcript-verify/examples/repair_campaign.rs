@@ -120,7 +120,7 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<u8>, Vec<&'static str
     let kind = Kind::ALL[(seed / 3) as usize % Kind::ALL.len()];
     let known = seed
         .is_multiple_of(3)
-        .then(|| Healthy::new(&session)?.hurt(kind, seed));
+        .then(|| Healthy::new(&session)?.damaged(kind, seed));
     let (bytes, done) = match known.flatten() {
         Some(case) => (case.bytes, vec![kind.name()]),
         None => several(&session, seed),
@@ -128,7 +128,7 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<u8>, Vec<&'static str
     (session, bytes, done)
 }
 
-/// What happens to a file; more than one name when something is wrong.
+/// Returns the outcome of a repair of the file; several names if the repair has a defect.
 fn outcome(bytes: &[u8]) -> Vec<&'static str> {
     // A folder of its own: other files of the session could hold what is missing in this one.
     let folder = tempfile::tempdir().unwrap();

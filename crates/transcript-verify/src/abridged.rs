@@ -22,13 +22,13 @@ pub(crate) struct AbridgedBodies<'s> {
     /// From this entry on bodies are whole, as the end of a last answer matters; `None` for all.
     whole_from: Option<EntryNo>,
     abridged: String,
-    /// What was cut off the message or the attachment of an entry.
-    cut: HashMap<EntryNo, Cut>,
+    /// The bytes that were omitted from the message or the attachment of an entry.
+    cut: HashMap<EntryNo, OmittedBytes>,
 }
 
-/// How many bytes were cut off.
+/// The number of omitted bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cut {
+struct OmittedBytes {
     texts: u64,
     /// Images and documents.
     media: u64,
@@ -44,7 +44,7 @@ impl<'s> AbridgedBodies<'s> {
         }
     }
 
-    /// Estimates the tokens of what was cut off the messages.
+    /// Estimates the tokens of the omitted bytes.
     pub(crate) fn cut_tokens(&self) -> u64 {
         const BYTES_PER_TOKEN: u64 = 4;
         self.cut.values().map(|cut| cut.texts).sum::<u64>() / BYTES_PER_TOKEN
@@ -117,8 +117,8 @@ fn member_in(text: &str, key: &str) -> Range<usize> {
 }
 
 /// Copies JSON with the end of long strings cut off.
-fn abridge(json: &str, out: &mut String) -> Cut {
-    let mut removed = Cut::default();
+fn abridge(json: &str, out: &mut String) -> OmittedBytes {
+    let mut removed = OmittedBytes::default();
     let mut rest = json;
     while let Some(open) = memchr::memchr(b'"', rest.as_bytes()) {
         out.push_str(&rest[..=open]);
@@ -167,13 +167,13 @@ fn end_of_string(text: &str) -> usize {
 /// Returns where to cut a long string: not within a character, not near an escape, and not before it
 /// says anything.
 fn cut(string: &str) -> usize {
-    const ESCAPE: usize = "\\ud83d\\ude00".len();
+    const MAX_ESCAPE_LEN: usize = "\\ud83d\\ude00".len();
     let mut at = MIN_KEPT_BYTES;
     loop {
         while !string.is_char_boundary(at) {
             at -= 1;
         }
-        let near = at.saturating_sub(ESCAPE);
+        let near = at.saturating_sub(MAX_ESCAPE_LEN);
         match memchr::memchr(b'\\', &string.as_bytes()[near..at]) {
             Some(found) => at = near + found,
             None if string[..at].trim().is_empty() => return string.len(),

@@ -2,10 +2,10 @@
 
 use transcript_format::finding::Code;
 
-/// What is said about a code that has no advice yet.
-const UNKNOWN: &str = "See docs/findings.md.";
+/// The advice for codes without one of their own.
+const DEFAULT_ADVICE: &str = "See docs/findings.md.";
 
-/// Returns what to do about a finding of this code, in one sentence. `docs/findings.md` has more, with
+/// Returns the advice for a finding of this code, in one sentence. `docs/findings.md` has more, with
 /// an example for each.
 #[must_use]
 pub const fn advice(code: Code) -> &'static str {
@@ -132,7 +132,9 @@ pub const fn advice(code: Code) -> &'static str {
             "Count each message id once: programs that add up lines report too much."
         }
         C::Secret => "Revoke it if it is real, and redact the session before you share it.",
-        C::Mode => "Take the rights away from others: `chmod go-rwx` on the file and its folder.",
+        C::Mode => {
+            "Run `chmod go-rwx` on the file and its folder, so that other users have no access."
+        }
         C::Stalled => {
             "Start the client again and check that the file grows: `transcript repair --salvage` gathers what its other files have."
         }
@@ -155,7 +157,7 @@ pub const fn advice(code: Code) -> &'static str {
             "A copy or another program changed the time, by which the client chooses what to continue and to delete."
         }
         // A code of another crate cannot be matched without this.
-        _ => UNKNOWN,
+        _ => DEFAULT_ADVICE,
     }
 }
 
@@ -167,7 +169,12 @@ mod tests {
     fn every_code_has_advice_of_its_own() {
         for code in Code::ALL {
             let advice = advice(*code);
-            assert_ne!(advice, UNKNOWN, "{}: what is to be done?", code.as_str());
+            assert_ne!(
+                advice,
+                DEFAULT_ADVICE,
+                "{}: what is to be done?",
+                code.as_str()
+            );
             assert!(advice.ends_with('.'), "{advice}");
         }
     }

@@ -1,4 +1,4 @@
-//! What the bytes of a file are spent on, and lines that are in the wrong place or there again.
+//! Findings about the bytes of a file: which kinds of lines take most of it, duplicate lines, and lines in the wrong order.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,12 +18,12 @@ use crate::located_finding::LocatedFinding;
 /// A conversation with more bytes is not built as a request: no API accepts one of more than 32 MB.
 pub(crate) const MAX_SENT: u64 = 64 << 20;
 
-/// The length from which a file takes long to resume, in bytes; what it is made of is reported.
+/// The length from which a file takes long to resume, in bytes. A finding then names the kinds of lines that take most of it.
 const LARGE_FILE_LEN: u64 = 50 << 20;
-/// Copies are reported when they are at least this many bytes, and a tenth of the file.
+/// The minimum number of copied bytes that are reported. They must also be a tenth of the file.
 const MIN_COPIED_BYTES: u64 = 1 << 20;
-/// The number of bytes of bodies that are read for one kind of finding.
-const MAX_READ: u64 = 16 << 20;
+/// The maximum number of bytes of bodies that are read for one kind of finding.
+const MAX_READ_BYTES: u64 = 16 << 20;
 
 /// Returns the findings; `sent` is the number of bytes of the conversation.
 pub(crate) fn findings(
@@ -42,7 +42,7 @@ pub(crate) fn findings(
     Ok(found)
 }
 
-/// Reports what a large file is made of: bytes by type, by tool and by turn, and the largest lines.
+/// Reports the composition of a large file: bytes by type, by tool and by turn, and the largest lines.
 fn sizes(
     tree: &Tree<'_>,
     sent: u64,
@@ -62,6 +62,7 @@ fn sizes(
     let mut lines: Vec<EntryRef<'_>> = Vec::new();
     let mut results: Vec<EntryRef<'_>> = Vec::new();
     let keep_largest = |list: &mut Vec<EntryRef<'_>>, most: usize| {
+        // Sorting at twice the length keeps the time linear, and memory small in a file of millions of lines.
         if list.len() >= 2 * most {
             list.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.byte_len()));
             list.truncate(most);
@@ -86,6 +87,7 @@ fn sizes(
             .sort_unstable_by_key(|entry| std::cmp::Reverse(entry.byte_len()));
         list.0.truncate(list.1);
     }
+    // Calls are looked up in a second pass, and only those of the largest results: a map of all calls would be large.
     let wanted: HashSet<ToolKey> = results
         .iter()
         .flat_map(|entry| keys(entry, ToolRole::Result))
@@ -185,10 +187,12 @@ fn copies(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFind
     let mut keys: Vec<u64> = entries().map(|entry| key(&entry)).collect();
     keys.sort_unstable();
     let repeated = keys.windows(2).filter(|pair| pair[0] == pair[1]);
+    // Most files end here without a body being read: only lines whose keys agree can be copies.
     let repeated: HashSet<u64> = repeated.map(|pair| pair[0]).collect();
     drop(keys);
     let candidates = || entries().filter(|entry| repeated.contains(&key(entry)));
     let is_much = |bytes: u64| bytes >= MIN_COPIED_BYTES && bytes * 10 >= index.byte_count();
+    // An upper limit, as keys can collide. Below it reading the bodies is of no use.
     if !is_much(candidates().map(|entry| entry.byte_len()).sum()) {
         return Ok(None);
     }
@@ -223,6 +227,7 @@ fn answers_again(tree: &Tree<'_>) -> Option<LocatedFinding> {
         };
         let answers = known.len();
         let before = *known.entry(message).or_insert((prompts, answers));
+        // Lines of one answer can be apart by a prompt from the queue. After another answer it is a second time.
         let is_later = before.0 < prompts && before.1 + 1 < answers;
         let is_copy = |id| index.with_uuid(id).nth(1).is_some();
         if is_later && !entry.uuid().is_some_and(is_copy) && again.insert(message) {
@@ -244,6 +249,7 @@ fn forward(tree: &Tree<'_>) -> Vec<LocatedFinding> {
     for entry in index.entries() {
         let node = tree.node(entry.number());
         let is_main = node.is_some_and(|node| !tree.is_sidechain(node));
+        // Subagents in the same file are written at the same time as the conversation, in any order.
         if is_main && calls.is_late(&entry, |call, answer| continues(tree, call, answer)) {
             let detail = "a later answer precedes the result";
             found.push(LocatedFinding::of_entry(Code::Forward, &entry, detail));
@@ -276,7 +282,7 @@ fn forward(tree: &Tree<'_>) -> Vec<LocatedFinding> {
 
 /// Returns whether a client may write `entry` before its parent `above`.
 fn may_precede(index: &Index, entry: &EntryRef<'_>, above: &EntryRef<'_>) -> bool {
-    const NEAR: usize = 9;
+    const MAX_WRITE_DISTANCE: usize = 9;
     let is_result = |entry: &EntryRef<'_>| entry.flags().contains(Flags::HAS_TOOL_RESULT);
     let is_forward = |entry: &EntryRef<'_>| {
         let above = entry.parent().and_then(|id| index.with_uuid(id).next());
@@ -288,7 +294,7 @@ fn may_precede(index: &Index, entry: &EntryRef<'_>, above: &EntryRef<'_>) -> boo
         _ => true,
     };
     let numbers = entry.number().get() + 1..above.number().get();
-    if numbers.len() >= NEAR {
+    if numbers.len() >= MAX_WRITE_DISTANCE {
         return false;
     }
     let mut between = numbers.map(|number| index.entry(EntryNo::new(number)));
@@ -390,7 +396,7 @@ fn snapshots(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedF
             .entries()
             .filter(|entry| entry.kind() == EntryKind::FileHistorySnapshot)
     };
-    if lines().map(|entry| entry.byte_len()).sum::<u64>() > MAX_READ {
+    if lines().map(|entry| entry.byte_len()).sum::<u64>() > MAX_READ_BYTES {
         return Ok(None);
     }
     let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! How much of its conversation a file still shows.
+//! A measure of how much of its conversation a file still shows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use transcript_resume::{
     ConversationPath, Decision, GapReason, NodeId, Parent, Tree, Via, is_prompt,
 };
 
-/// How many messages a conversation has, and how many of them each policy shows.
+/// The number of messages of a conversation, and of those that each policy shows.
 ///
 /// A message is a user or assistant entry with a uuid, however many lines have it. Messages of
 /// subagents (in the file of a main conversation), of teammates, and virtual ones do not count.
@@ -18,14 +18,14 @@ pub struct ConversationMeasure {
     /// The messages on the path of policy `recover`, and those that no link connects with it and no
     /// rewind explains; from the boundary in force on, with the entries that it preserves.
     pub conversation: usize,
-    /// How many of these the path of policy `recover` shows.
+    /// The number of these that the path of policy `recover` shows.
     pub recover: usize,
-    /// How many of these the path of policy `vendor`, that of the client, shows.
+    /// The number of these that the path of policy `vendor`, that of the client, shows.
     pub vendor: usize,
-    /// How many messages of another conversation either path shows: of another session, of a
+    /// The number of messages of another conversation that either path shows: of another session, of a
     /// subagent, or of an abandoned branch.
     pub foreign: usize,
-    /// How many more messages without a uuid `recover` shows than `vendor`. They are in none of the
+    /// The number of messages without a uuid that `recover` shows more than `vendor`. They are in none of the
     /// other numbers, as nothing identifies them.
     pub unnamed: usize,
 }
@@ -52,7 +52,7 @@ impl ConversationMeasure {
     /// ```
     #[must_use]
     pub fn new(tree: &Tree<'_>, recover: &ConversationPath, vendor: &ConversationPath) -> Self {
-        let count = Count::new(tree, recover);
+        let count = MessageCount::new(tree, recover);
         let (recover, others) = count.shown(recover);
         let (vendor, more) = count.shown(vendor);
         let foreign: HashSet<EntryNo> = others.foreign.union(&more.foreign).copied().collect();
@@ -73,21 +73,21 @@ impl ConversationMeasure {
 }
 
 /// The messages of one conversation, each by the first entry with its uuid.
-struct Count<'t, 'i> {
+struct MessageCount<'t, 'i> {
     tree: &'t Tree<'i>,
     messages: HashSet<EntryNo>,
     /// The conversation starts here: with the last compaction, else with the file.
     start: EntryNo,
 }
 
-/// What a path shows besides the messages of the conversation.
+/// Entries on a path that are not messages of the conversation.
 #[derive(Default)]
-struct Others {
+struct OtherEntries {
     foreign: HashSet<EntryNo>,
     unnamed: usize,
 }
 
-impl<'t, 'i> Count<'t, 'i> {
+impl<'t, 'i> MessageCount<'t, 'i> {
     fn new(tree: &'t Tree<'i>, recover: &ConversationPath) -> Self {
         let start = start(tree, recover);
         let mut count = Self {
@@ -105,7 +105,7 @@ impl<'t, 'i> Count<'t, 'i> {
             Some(Preserved::List { uuids, .. }) => uuids.as_slice(),
             Some(Preserved::Segment { .. }) => boundary.map_or(&[][..], |at| &at.ends),
         };
-        // What a splice moved and is not on the path was left by a rewind. Where no splice was
+        // Spliced entries that are not on the path were left by a rewind. Where no splice was
         // possible, nothing proves what was preserved.
         let is_spliced = recover.decisions.iter().any(|decision| {
             let is_splice = matches!(
@@ -123,10 +123,10 @@ impl<'t, 'i> Count<'t, 'i> {
         count
     }
 
-    /// Returns how many messages of the conversation a path shows, and what else it shows.
-    fn shown(&self, path: &ConversationPath) -> (usize, Others) {
+    /// Returns the number of messages of the conversation on a path, and the other entries on it.
+    fn shown(&self, path: &ConversationPath) -> (usize, OtherEntries) {
         let mut shown = HashSet::new();
-        let mut others = Others::default();
+        let mut others = OtherEntries::default();
         for entry in &path.entries {
             let entry = self.tree.index().entry(entry.entry_no());
             let Some(message) = self.first_copy(&entry) else {
@@ -183,7 +183,7 @@ impl<'t, 'i> Count<'t, 'i> {
             entry >= self.start && !tree.is_removed(*node) && self.message(entry).is_some()
         };
         let messages: Vec<NodeId> = tree.nodes().filter(is_of_conversation).collect();
-        let roots = Roots::of(tree);
+        let roots = ComponentRoots::new(tree);
         let root_of = |entry: EntryNo| tree.node(entry).map(|node| roots.root(tree, node));
         let on_path = path.entries.iter().map(|entry| entry.entry_no());
         let mainland: HashSet<NodeId> = on_path.filter_map(root_of).collect();
@@ -196,7 +196,7 @@ impl<'t, 'i> Count<'t, 'i> {
             let is_explained = mainland.contains(&root)
                 || *components.entry(root).or_insert_with(|| {
                     let is_root = tree.parent(root) == Parent::Root;
-                    links.explain(entry, is_root)
+                    links.is_abandoned_by_rewind(entry, is_root)
                 });
             if !is_explained {
                 found.push(entry);
@@ -230,10 +230,10 @@ fn start(tree: &Tree<'_>, path: &ConversationPath) -> EntryNo {
 }
 
 /// The topmost entry above each entry.
-struct Roots(Vec<Option<NodeId>>);
+struct ComponentRoots(Vec<Option<NodeId>>);
 
-impl Roots {
-    fn of(tree: &Tree<'_>) -> Self {
+impl ComponentRoots {
+    fn new(tree: &Tree<'_>) -> Self {
         let mut roots = Self(vec![None; tree.index().len()]);
         for node in tree.nodes() {
             let mut walked = Vec::new();
@@ -263,19 +263,19 @@ impl Roots {
     }
 }
 
-/// The links of the path, as far as they explain that something beside it was abandoned.
+/// The links of the path that show which entries outside of it were abandoned by a rewind or a new start.
 struct MainLinks {
     /// For each entry of the file: whether a link of the path leads past it.
-    passed: Vec<Passed>,
+    passed: Vec<PassedBy>,
     /// The first entry of the path, and whether the conversation was started again there.
     first: Option<(EntryNo, bool)>,
     /// Whether a `last-prompt` line ends the conversation before newer entries.
     is_pinned: bool,
 }
 
-/// How the path leads past an entry that is not on it.
+/// The link by which the path leads past an entry that is not on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Passed {
+enum PassedBy {
     /// Not at all.
     No,
     /// By a link that was repaired, or that of an answer or a result.
@@ -308,31 +308,31 @@ impl MainLinks {
 
     /// Returns whether the conversation went on elsewhere from before the component that starts with
     /// entry `at`. `is_root` says that the component names no parent.
-    fn explain(&self, at: EntryNo, is_root: bool) -> bool {
+    fn is_abandoned_by_rewind(&self, at: EntryNo, is_root: bool) -> bool {
         match self.first {
             Some((first, is_new_start)) if at < first => is_new_start,
             _ => match self.passed[at.get()] {
-                Passed::No => is_root || self.is_pinned,
-                Passed::ByLink => is_root,
-                Passed::ByPrompt => true,
+                PassedBy::No => is_root || self.is_pinned,
+                PassedBy::ByLink => is_root,
+                PassedBy::ByPrompt => true,
             },
         }
     }
 }
 
 /// Returns for each entry of the file whether a link of `path` leads past it.
-fn passed(index: &Index, path: &ConversationPath) -> Vec<Passed> {
-    let mut starts: Vec<(EntryNo, EntryNo, Passed)> = Vec::new();
+fn passed(index: &Index, path: &ConversationPath) -> Vec<PassedBy> {
+    let mut starts: Vec<(EntryNo, EntryNo, PassedBy)> = Vec::new();
     // Attachments and system entries belong to the message after them.
-    let mut kind = Passed::ByLink;
+    let mut kind = PassedBy::ByLink;
     for pair in path.entries.windows(2).rev() {
         let (from, to) = (pair[0].entry_no(), pair[1].entry_no());
         let entry = index.entry(to);
         if entry.kind().is_message() {
             kind = if is_prompt(&entry) && !pair[1].via.contains(Via::BRIDGE) {
-                Passed::ByPrompt
+                PassedBy::ByPrompt
             } else {
-                Passed::ByLink
+                PassedBy::ByLink
             };
         }
         if to.get() > from.get() + 1 {
@@ -340,10 +340,10 @@ fn passed(index: &Index, path: &ConversationPath) -> Vec<Passed> {
         }
     }
     starts.sort_unstable_by_key(|(from, _, kind)| (*kind, *from));
-    let mut passed = vec![Passed::No; index.len()];
+    let mut passed = vec![PassedBy::No; index.len()];
     // Links of prompts come last and overwrite others; none is followed twice.
     let mut done = 0;
-    let mut last = Passed::No;
+    let mut last = PassedBy::No;
     for (from, to, kind) in starts {
         if last != kind {
             (done, last) = (0, kind);

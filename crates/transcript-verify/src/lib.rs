@@ -1,4 +1,4 @@
-//! Says what is wrong with a session, and what a resume would lose.
+//! Finds defects of a session, and the losses of a resume.
 //!
 //! [`verify`] verifies one session and what is next to it, [`verify_folder`] all sessions in a folder,
 //! [`verify_source`] the bytes of a file alone. A [`Report`] has every finding with its place, how much of
@@ -77,8 +77,8 @@ pub fn verify_folder(
     each: &mut dyn FnMut(Result<Report, Error>),
 ) -> Result<(), Error> {
     /// The maximum number of reports that wait for an earlier one: sessions differ much in length.
-    const WAITING: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-    let found = store::Found::in_folder(disk, folder)?;
+    const MAX_WAITING_REPORTS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+    let found = store::FoundSessions::in_folder(disk, folder)?;
     let mut options = options.clone();
     options.is_single = parallel::threads(None, found.files.len()) > 1;
     let verify_file = |number: usize| {
@@ -90,7 +90,7 @@ pub fn verify_folder(
         Ok(report)
     };
     let limits = Limits {
-        ahead: Some(WAITING),
+        ahead: Some(MAX_WAITING_REPORTS),
         ..Limits::default()
     };
     let files = 0..found.files.len();

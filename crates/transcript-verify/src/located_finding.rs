@@ -13,7 +13,7 @@ pub struct LocatedFinding {
     pub code: Code,
     /// The 1-based number of the physical line; `None` when it is about no single line.
     pub line: Option<u64>,
-    /// The byte offset of what it is about from the start of the file.
+    /// The offset of the defect from the start of the file, in bytes.
     pub offset: u64,
     /// The number of bytes.
     pub len: u64,

@@ -1,9 +1,9 @@
-//! How to verify.
+//! Options of a verification.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// How sessions are verified.
+/// Options of a verification.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct VerifyOptions {

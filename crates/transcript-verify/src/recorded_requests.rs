@@ -15,7 +15,7 @@ use transcript_resume::request::recorded::{self, DifferenceKind, RecordedRequest
 use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
 
-/// How many of the requests that clients recorded are built again, in a file or in many.
+/// The number of requests that clients recorded, and of those that are built again, in a file or in many.
 ///
 /// It is the only test of the rules of the client that a store carries itself: a client with a rule
 /// that this project lacks records requests that are not reproduced.
@@ -44,11 +44,11 @@ pub struct RebuiltRequests {
 pub struct VersionRequests {
     /// The version that the lines name; `None` if they name none, or not a plain one.
     pub version: Option<String>,
-    /// How many requests are recorded.
+    /// The number of recorded requests.
     pub recorded: usize,
-    /// How many have the same messages when they are built from the entries alone.
+    /// The number of requests with the same messages when they are built from the entries alone.
     pub reproduced: usize,
-    /// How many extend a request that is not in the file, so that nothing can be said about them.
+    /// The number of requests that extend one that is not in the file, so that they cannot be compared.
     pub unknown: usize,
     /// The first that is not reproduced.
     pub first: Option<RequestDifference>,
@@ -68,14 +68,14 @@ pub struct RequestDifference {
     pub len: u64,
     /// The id of the request; `None` if it is not a plain one.
     pub request: Option<String>,
-    /// Why it is not reproduced.
+    /// The reason why it is not reproduced.
     pub reason: DifferenceReason,
     /// The first message that differs, if any does.
     pub message: Option<DifferentMessage>,
 }
 
 transcript_format::named! {
-    /// Why a recorded request is not reproduced.
+    /// The reason why a recorded request is not reproduced.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum DifferenceReason {
@@ -135,6 +135,7 @@ impl RebuiltRequests {
             own.reproduced += version.reproduced;
             own.unknown += version.unknown;
             if own.first.is_none() {
+                // Files are added in order, so the first one has the first example.
                 own.first.clone_from(&version.first);
             }
         }
@@ -142,6 +143,7 @@ impl RebuiltRequests {
 
     fn of_version(&mut self, version: Option<&str>) -> &mut VersionRequests {
         let order = |known: &VersionRequests| by_numbers(known.version.as_deref(), version);
+        // Sorted by version, and there are few of them.
         let at = match self.versions.binary_search_by(order) {
             Ok(at) => at,
             Err(at) => {
@@ -194,10 +196,12 @@ pub(crate) fn rebuild(
             .as_deref()
             .filter(|version| is_plain(version));
         let of_version = rebuilt.of_version(version);
+        // By version, because each change of the client shows at the first version that has it.
         of_version.recorded += 1;
         match reason(&request) {
             _ if request.outcome == ReplayOutcome::Reproduced => of_version.reproduced += 1,
             None => of_version.unknown += 1,
+            // One example for each version is enough for a report; all others mostly have the same cause.
             Some(_) if of_version.first.is_some() => {}
             Some(reason) => of_version.first = Some(first(index, source, &request, reason)),
         }
@@ -244,6 +248,7 @@ fn first(
         line: line.known_line(),
         offset: line.offset(),
         len: line.byte_len(),
+        // Ids come from the file. Anything else than an id could be content, which findings never quote.
         request: Some(request.id.clone()).filter(|id| is_plain(id)),
         reason,
         message,
@@ -329,6 +334,7 @@ impl BodySource for CountedBodies<'_> {
 
     fn body(&mut self, entry: &EntryRef<'_>) -> Result<&str, Error> {
         if let Some(counter) = &self.counter {
+            // Building requests reads most bodies again; without the count, the progress would stop for that time.
             counter.fetch_add(entry.byte_len(), Ordering::Relaxed);
         }
         Ok(self.bodies.get(entry)?.text)

@@ -10,7 +10,7 @@ use crate::conversation::ConversationMeasure;
 use crate::located_finding::LocatedFinding;
 use crate::recorded_requests::RebuiltRequests;
 
-/// What is wrong with one file, and what a resume would lose.
+/// The findings about one file, and the losses of a resume.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -25,9 +25,9 @@ pub struct Report {
     /// Whether the file is in the stream form: the output of the SDK (`stream-json`), or messages
     /// without ids. No client reads it, so `vendor` means the same as `recover` everywhere.
     pub is_stream_form: bool,
-    /// How much of the conversation each policy shows.
+    /// The number of messages that each policy shows.
     pub measure: ConversationMeasure,
-    /// Why the client would not resume the session.
+    /// The reason why the client would not resume the session.
     pub refusal: Option<Refusal>,
     /// Whether the request of each policy is accepted.
     pub lint: PolicyLint,
@@ -48,7 +48,7 @@ pub struct PolicyLint {
 }
 
 named! {
-    /// How bad it is. The order is that of severity.
+    /// The severity of the worst finding, in ascending order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Verdict {
         /// No findings, except about calls that are running.

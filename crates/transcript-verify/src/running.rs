@@ -10,7 +10,7 @@ use transcript_resume::{ConversationPath, is_prompt};
 use transcript_storage::Client;
 
 /// The maximum age of the call, and of the last change of the file, where no client has registered the session.
-const FRESH_AGE: Duration = Duration::from_secs(60);
+const MAX_FRESH_AGE: Duration = Duration::from_secs(60);
 
 /// Replaces the findings about calls without a result that may still get one. Such a call is of the
 /// last answer, and the process that made it still runs:
@@ -68,7 +68,7 @@ fn earliest_start(source: &Source) -> Option<i64> {
     if client.running.is_some() {
         return Some(client.since.unwrap_or(i64::MIN));
     }
-    let fresh = SystemTime::now().checked_sub(FRESH_AGE)?;
+    let fresh = SystemTime::now().checked_sub(MAX_FRESH_AGE)?;
     let is_fresh = !client.was_killed && source.modified()? >= fresh;
     let fresh = fresh.duration_since(UNIX_EPOCH).ok()?.as_millis();
     is_fresh.then_some(i64::try_from(fresh).ok()?)

@@ -1,4 +1,4 @@
-//! Gathers what the other files of a session have when its own file is missing or stopped growing.
+//! Gathers a session from its other files when its own file is missing or stopped growing.
 //!
 //! Nothing is invented: the entries of subagents are copied as they are, with a note that says where
 //! they come from, and the texts of results where their call is known.
@@ -25,19 +25,19 @@ use transcript_storage::{FileKind, ReadDisk, SessionLayout, SideFile as Side, is
 use crate::options::VerifyOptions;
 use crate::repair::{Action, ActionKind, Health, new_source};
 use crate::session::verify_source;
-use crate::store::{OF_CLIENT, behind};
+use crate::store::{CLIENT_AGENTS, behind};
 
 /// The key of our own fields in an entry, those of a salvage, and those with old values.
-const ENGINE: &str = "transcriptEngine";
-const SALVAGED: &str = "salvaged";
-const WAS: &str = "was";
+const ENGINE_KEY: &str = "transcriptEngine";
+const SALVAGED_KEY: &str = "salvaged";
+const OLD_VALUES_KEY: &str = "was";
 /// The folder of results that were too long for a line.
-const RESULTS: &str = SessionLayout::CLIENT.results;
+const RESULTS_FOLDER: &str = SessionLayout::CLIENT.results;
 /// A longer file is named and not copied: no reader takes a line of more than 64 MiB.
-const MAX_RESULT: u64 = 16 << 20;
+const MAX_RESULT_LEN: u64 = 16 << 20;
 const BLOCK_SIZE: usize = 256 << 10;
 
-/// What the other files of a session have, gathered as a session; nothing is published.
+/// A session that was gathered from the other files of a damaged or missing one. It is in memory or in a temporary file only.
 #[derive(Debug)]
 pub struct Salvage {
     session: PathBuf,
@@ -49,7 +49,7 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Gathers what the files of the session at `session` on `disk` have, if its own file is missing, has no
+    /// Gathers the session at `session` on `disk` from all of its files, if its own file is missing, has no
     /// messages, or is more than an hour older than they are. `now` is the time of the salvage (ISO
     /// 8601), `new_id` returns an id that it never returned before. Returns `None` when there is
     /// nothing to salvage.
@@ -64,10 +64,10 @@ impl Salvage {
     ) -> Result<Option<Self>, Error> {
         let own = match Source::open_on(disk, session) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            source => Some(Part::of_session(source?)?),
+            source => Some(SessionPart::of_session(source?)?),
         };
         let agents = all_subagents_on(disk, session)?;
-        let is_current = |own: &Part| {
+        let is_current = |own: &SessionPart| {
             let modified = own.source.modified();
             let has_messages = own.index.entries().any(|entry| entry.kind().is_message());
             has_messages && behind(disk, &own.index, session, &agents, modified).is_none()
@@ -75,7 +75,7 @@ impl Salvage {
         if own.as_ref().is_some_and(is_current) {
             return Ok(None);
         }
-        let mut gathered = Gathered::new(disk, session, own, &agents)?;
+        let mut gathered = GatheredFiles::new(disk, session, own, &agents)?;
         gathered.find_calls()?;
         if gathered.is_empty() {
             return Ok(None);
@@ -110,19 +110,19 @@ impl Salvage {
         self.is_absent
     }
 
-    /// Returns what was gathered, one action for each file.
+    /// Returns the actions, one for each gathered file.
     #[must_use]
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// Returns what the file of the session shows.
+    /// Returns the health of the file of the session.
     #[must_use]
     pub fn before(&self) -> Health {
         self.before
     }
 
-    /// Returns what the new file shows.
+    /// Returns the health of the new file.
     #[must_use]
     pub fn after(&self) -> Health {
         self.after
@@ -145,7 +145,7 @@ fn health(source: &Source) -> Result<Health, Error> {
 }
 
 /// One conversation of the session: its own, or that of a subagent.
-struct Part {
+struct SessionPart {
     /// Its path below the folder of the session, with `/` between its parts; its name, if it is
     /// elsewhere.
     file: String,
@@ -159,7 +159,7 @@ struct Part {
     call: Option<String>,
 }
 
-impl Part {
+impl SessionPart {
     fn of_session(source: Source) -> Result<Self, Error> {
         source.check_messages()?;
         Ok(Self {
@@ -181,7 +181,9 @@ impl Part {
             index: Index::load(&source)?,
             source,
             is_own: false,
-            is_of_client: OF_CLIENT.iter().any(|start| agent.id.starts_with(start)),
+            is_of_client: CLIENT_AGENTS
+                .iter()
+                .any(|start| agent.id.starts_with(start)),
             call: call.map(Into::into),
         })
     }
@@ -195,14 +197,14 @@ impl Part {
 }
 
 /// The end of a call: the number of the part, and the entry.
-type Place = (usize, EntryNo);
+type CallEnd = (usize, EntryNo);
 
-/// What is known about the call of a file of a result.
-enum Call {
+/// The state of the call whose result is in a file of its own.
+enum KnownCall {
     /// Nothing.
     Unknown,
     /// It has no result in any file.
-    Open(Place, String),
+    Open(CallEnd, String),
     /// This entry has its result, with the start of the text.
     Answered(String),
 }
@@ -212,30 +214,31 @@ struct SideFile {
     path: PathBuf,
     bytes: u64,
     modified: Option<i64>,
-    call: Call,
+    call: KnownCall,
 }
 
-struct Gathered {
+struct GatheredFiles {
     id: String,
-    parts: Vec<Part>,
+    parts: Vec<SessionPart>,
     files: Vec<SideFile>,
     disk: Arc<dyn ReadDisk>,
 }
 
-impl Gathered {
+impl GatheredFiles {
     fn new(
         disk: &Arc<dyn ReadDisk>,
         session: &Path,
-        own: Option<Part>,
+        own: Option<SessionPart>,
         agents: &[Subagent],
     ) -> Result<Self, Error> {
         let folder = session.with_extension("");
         let mut parts = Vec::new();
         for agent in agents {
-            parts.push(Part::of_agent(disk, &folder, agent)?);
+            parts.push(SessionPart::of_agent(disk, &folder, agent)?);
         }
         // A file of subagents alone continues with the last one.
-        parts.sort_by_key(Part::last);
+        parts.sort_by_key(SessionPart::last);
+        // The session is part 0: `write_own` looks up the results of its calls under this number.
         parts.splice(0..0, own);
         let read: HashSet<&Path> = agents.iter().map(|agent| agent.path.as_path()).collect();
         let mut files = side_files(&**disk, &folder, &read)?;
@@ -249,7 +252,7 @@ impl Gathered {
         })
     }
 
-    fn own(&self) -> Option<&Part> {
+    fn own(&self) -> Option<&SessionPart> {
         self.parts.first().filter(|part| part.is_own)
     }
 
@@ -267,7 +270,7 @@ impl Gathered {
         let mut agents = self.parts.iter().filter(|part| !part.is_own);
         let mut calls = self.files.iter().map(|file| &file.call);
         agents.all(|agent| agent.index.is_empty())
-            && calls.all(|call| matches!(call, Call::Unknown))
+            && calls.all(|call| matches!(call, KnownCall::Unknown))
     }
 
     /// Returns about how many bytes the new file has.
@@ -279,11 +282,12 @@ impl Gathered {
     /// Finds the calls that the files of results belong to: by the id in the name, or by the result
     /// that names the file.
     fn find_calls(&mut self) -> Result<(), Error> {
-        let mut ends: HashMap<(ToolKey, ToolRole), Place> = HashMap::new();
+        let mut ends: HashMap<(ToolKey, ToolRole), CallEnd> = HashMap::new();
         for (number, part) in self.parts.iter().enumerate() {
             for entry in part.index.entries() {
                 for end in entry.tools() {
                     let place = (number, entry.number());
+                    // A subagent that was forked from another one repeats its calls; the first copy gets the result.
                     ends.entry((end.key(), end.role())).or_insert(place);
                 }
             }
@@ -291,21 +295,29 @@ impl Gathered {
         let named = self.named_by_results()?;
         let parts = &self.parts;
         for side in &mut self.files {
-            let Some(name) = side.file.strip_prefix(RESULTS).map(|name| &name[1..]) else {
+            let Some(name) = side
+                .file
+                .strip_prefix(RESULTS_FOLDER)
+                .map(|name| &name[1..])
+            else {
                 continue;
             };
             let stem = name.split('.').next().unwrap_or_default();
+            // The client names the file of a result after the call. Other names are known only from a result that refers
+            // to them.
             let key = ToolKey::of(stem);
             let open = ends.get(&(key, ToolRole::Use)).copied();
             side.call = match (ends.contains_key(&(key, ToolRole::Result)), open) {
-                (true, _) => Call::Answered(stem.to_owned()),
+                // The entry has the start of the text only: the client writes long results to the file.
+                (true, _) => KnownCall::Answered(stem.to_owned()),
                 (false, Some(place)) if is_last(&parts[place.0], place.1) => {
-                    Call::Open(place, stem.to_owned())
+                    KnownCall::Open(place, stem.to_owned())
                 }
-                (false, Some(_)) => Call::Answered(stem.to_owned()),
+                // An entry already follows the call. A result after the call would start a second branch.
+                (false, Some(_)) => KnownCall::Answered(stem.to_owned()),
                 (false, None) => named
                     .get(name)
-                    .map_or(Call::Unknown, |id| Call::Answered(id.clone())),
+                    .map_or(KnownCall::Unknown, |id| KnownCall::Answered(id.clone())),
             };
         }
         Ok(())
@@ -322,7 +334,8 @@ impl Gathered {
             let results = part.index.entries();
             for entry in results.filter(|entry| entry.flags().contains(Flags::HAS_TOOL_RESULT)) {
                 let text = bodies.get(&entry)?.text;
-                if memchr::memmem::find(text.as_bytes(), RESULTS.as_bytes()).is_none() {
+                // Bodies can have megabytes, and few of them name a file, so only those are parsed.
+                if memchr::memmem::find(text.as_bytes(), RESULTS_FOLDER.as_bytes()).is_none() {
                     continue;
                 }
                 let Some(line) = Object::parse(text).ok() else {
@@ -343,7 +356,7 @@ impl Gathered {
         Ok(named)
     }
 
-    /// Writes the new file: the session as it is, what it is made of, the subagents, the results,
+    /// Writes the new file: the session as it is, a marker with its sources, the subagents, the results,
     /// and a title.
     fn write(
         &self,
@@ -356,7 +369,7 @@ impl Gathered {
             Some(_) => Code::Stalled,
             None => Code::Absent,
         };
-        let mut out = Lines {
+        let mut out = LineWriter {
             path: self
                 .parts
                 .first()
@@ -372,6 +385,7 @@ impl Gathered {
                 detail,
             });
         };
+        // Each result is written directly after the line of its call, so all of them are made before the first line is.
         let mut made = self.results_of_open_calls(new_id)?;
         let mut seen = HashSet::new();
         if let Some(own) = self.own() {
@@ -383,7 +397,9 @@ impl Gathered {
                 format!("the session: {count} entries, as they are"),
             );
         }
+        // The bytes of the session come first and stay as they are; everything that was added follows this line.
         out.line(&self.marker(now))?;
+        // Of all parts, before any of them is written: an entry can continue one of a part that comes later.
         let known: HashSet<String> = self.parts.iter().flat_map(uuids).collect();
         for (number, part) in self
             .parts
@@ -411,14 +427,14 @@ impl Gathered {
         for side in &self.files {
             let file = &side.file;
             let detail = match (&side.call, side.text(&*self.disk)?) {
-                (Call::Open(..), Some(_)) => {
+                (KnownCall::Open(..), Some(_)) => {
                     act(
                         ActionKind::Answer,
                         format!("{file}: the result of an open call"),
                     );
                     continue;
                 }
-                (Call::Answered(call), Some(text)) => {
+                (KnownCall::Answered(call), Some(text)) => {
                     let salvaged = ObjectBuf::new()
                         .with("file", file.as_str())
                         .with("toolUseId", call.as_str())
@@ -426,7 +442,9 @@ impl Gathered {
                     out.line(&self.engine_line(salvaged))?;
                     format!("{file}: the whole text of a result")
                 }
-                (Call::Unknown, _) => format!("{file}: only named, as nothing says what it is of"),
+                (KnownCall::Unknown, _) => {
+                    format!("{file}: only named, as nothing says what it is of")
+                }
                 (_, None) => format!("{file}: only named, as it is not text or too long"),
             };
             act(ActionKind::Salvage, detail);
@@ -436,7 +454,12 @@ impl Gathered {
     }
 
     /// Writes the session as it is, with the results of its open calls.
-    fn write_own(&self, own: &Part, made: &mut Made, out: &mut Lines<'_>) -> Result<(), Error> {
+    fn write_own(
+        &self,
+        own: &SessionPart,
+        made: &mut Made,
+        out: &mut LineWriter<'_>,
+    ) -> Result<(), Error> {
         let mut end = 0;
         for entry in own.index.entries() {
             let Some(lines) = made.remove(&(0, entry.number())) else {
@@ -451,6 +474,7 @@ impl Gathered {
             end = line_end;
         }
         out.copy(&own.source, end, own.source.len())?;
+        // A line that was cut stays as it is. Without this line feed the marker would be glued to it, and lost with it.
         let mut last = [b'\n'];
         let len = own.source.len();
         if len > 0 {
@@ -465,11 +489,11 @@ impl Gathered {
     /// Writes the entries of a subagent. Returns how many, and how many were there already.
     fn write_agent(
         &self,
-        (number, part): (usize, &Part),
+        (number, part): (usize, &SessionPart),
         known: &HashSet<String>,
         seen: &mut HashSet<String>,
         made: &mut Made,
-        out: &mut Lines<'_>,
+        out: &mut LineWriter<'_>,
     ) -> Result<(usize, usize), Error> {
         let mut bodies = Bodies::new(&part.source);
         let (mut written, mut repeated) = (0, 0);
@@ -480,10 +504,13 @@ impl Gathered {
                 continue;
             }
             let parent = entry.parent().map(|id| part.index.id_text(id));
+            // Only here a missing parent is expected. Elsewhere it is damage and stays named, so that policy `recover`
+            // finds it.
             let is_first = written == 0 || part.is_of_client;
-            // What the client gives its own agents continues the conversation of the session, which
+            // The lines of the client's own agents continue the conversation of the session, which
             // may be lost.
             let is_lost = is_first && parent.is_some_and(|parent| !known.contains(&parent));
+            // An entry of a damaged line can have raw line feeds, which would end the new line in the middle of it.
             let text = bodies.get(&entry)?.text.replace(['\n', '\r'], " ");
             out.line(&part.noted(&entry, text, is_lost, self.is_headless()))?;
             written += 1;
@@ -498,7 +525,8 @@ impl Gathered {
     fn results_of_open_calls(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Made, Error> {
         let mut made = Made::new();
         for side in &self.files {
-            let (Call::Open(place, id), Some(text)) = (&side.call, side.text(&*self.disk)?) else {
+            let (KnownCall::Open(place, id), Some(text)) = (&side.call, side.text(&*self.disk)?)
+            else {
                 continue;
             };
             let part = &self.parts[place.0];
@@ -509,11 +537,13 @@ impl Gathered {
             let salvaged = ObjectBuf::new().with("file", side.file.as_str());
             let engine = ObjectBuf::new()
                 .with("made", "salvaged-result")
-                .with(SALVAGED, salvaged);
+                .with(SALVAGED_KEY, salvaged);
+            // A result is never earlier than its call, even if the time of its file is.
             let time = side.modified.max(call.millis()).and_then(time::text);
             let parent = call.uuid().map(|id| part.index.id_text(id));
             let is_sidechain = call.flags().contains(Flags::SIDECHAIN);
             let mut line = make::tool_result(ToolResult::text(id, &text))
+                // As its call, which becomes an entry of the session if that has no messages of its own.
                 .with("isSidechain", is_sidechain && !self.is_headless())
                 .uuid(new_id())
                 .parent(parent.as_deref())
@@ -541,7 +571,7 @@ impl Gathered {
         Ok(made)
     }
 
-    /// Returns the line that says what the file is made of.
+    /// Returns the marker, a line that lists the sources of the file.
     fn marker(&self, now: &str) -> String {
         let agents = self.parts.iter().filter(|part| !part.is_own).map(|part| {
             ObjectBuf::new()
@@ -556,8 +586,8 @@ impl Gathered {
                 .with_some(
                     "toolUseId",
                     match &side.call {
-                        Call::Unknown => None,
-                        Call::Open(_, id) | Call::Answered(id) => Some(id.as_str()),
+                        KnownCall::Unknown => None,
+                        KnownCall::Open(_, id) | KnownCall::Answered(id) => Some(id.as_str()),
                     },
                 )
         });
@@ -574,15 +604,16 @@ impl Gathered {
     }
 
     fn engine_line(&self, salvaged: ObjectBuf) -> String {
-        let line = make::engine_line(&ObjectBuf::new().with(SALVAGED, salvaged));
+        let line = make::engine_line(&ObjectBuf::new().with(SALVAGED_KEY, salvaged));
         line.session_id(&self.id).text()
     }
 
-    /// Returns the title of the session, or one that says what is there.
+    /// Returns the title of the session, or one that names its sources.
     fn title(&self) -> Result<String, Error> {
         let mut title = None;
         if let Some(own) = self.own() {
             let mut bodies = Bodies::new(&own.source);
+            // In this order, so that the title of the person replaces that of the client.
             for kind in [EntryKind::AiTitle, EntryKind::CustomTitle] {
                 let mut lines = own.index.entries().rev();
                 if let Some(line) = lines.find(|line| line.kind() == kind) {
@@ -606,9 +637,9 @@ impl Gathered {
 }
 
 /// Lines that are written after an entry.
-type Made = BTreeMap<Place, Vec<String>>;
+type Made = BTreeMap<CallEnd, Vec<String>>;
 
-impl Part {
+impl SessionPart {
     /// Returns the text of an entry with the place that it comes from. It becomes a root if its parent
     /// `is_lost`, and an entry of the main conversation if it `is_of_session` now; the old values are
     /// kept.
@@ -631,21 +662,22 @@ impl Part {
             ("isSidechain", "false", is_promoted),
         ];
         let changes = changes.iter().filter(|(.., is_made)| *is_made);
-        let own = object.object(ENGINE);
+        let own = object.object(ENGINE_KEY);
         let own = own.map_or_else(
             || ObjectBuf::new().with("v", ENGINE_VERSION),
             |own| (&own).into(),
         );
-        let mut own = own.with(SALVAGED, place);
-        if own.get(WAS).is_none() {
+        let mut own = own.with(SALVAGED_KEY, place);
+        // A session that is salvaged twice keeps the values that the client wrote, not those of the first salvage.
+        if own.get(OLD_VALUES_KEY).is_none() {
             let old = changes.clone();
             let old = old.filter_map(|(key, ..)| Some((*key, object.get(key)?)));
             let was = old.fold(ObjectBuf::new(), |was, (key, value)| was.with(key, value));
             if was.members().len() > 0 {
-                own = own.with(WAS, was);
+                own = own.with(OLD_VALUES_KEY, was);
             }
         }
-        let noted = object.with(ENGINE, &own.text());
+        let noted = object.with(ENGINE_KEY, &own.text());
         changes.fold(noted, |text, (key, value, _)| {
             let changed = Object::parse(&text).map(|object| object.with(key, value));
             changed.unwrap_or(text)
@@ -659,22 +691,24 @@ impl SideFile {
     /// # Errors
     /// When it cannot be read: an omission of a salvage would not be noticed.
     fn text(&self, disk: &dyn ReadDisk) -> Result<Option<String>, Error> {
-        if self.bytes > MAX_RESULT || !self.file.starts_with(RESULTS) {
+        // Files elsewhere are not texts of results, so the marker names them and nothing is copied.
+        if self.bytes > MAX_RESULT_LEN || !self.file.starts_with(RESULTS_FOLDER) {
             return Ok(None);
         }
-        let read = disk.read(&self.path, MAX_RESULT as usize);
+        let read = disk.read(&self.path, MAX_RESULT_LEN as usize);
         let bytes = read.map_err(|error| Error::io(&self.path, None, error))?;
         Ok(String::from_utf8(bytes).ok())
     }
 }
 
 /// Returns whether nothing follows the message that makes a call.
-fn is_last(part: &Part, call: EntryNo) -> bool {
+fn is_last(part: &SessionPart, call: EntryNo) -> bool {
     let call = part.index.entry(call);
     let is_of_message = |entry: &EntryRef<'_>| {
         entry.number() == call.number()
             || (entry.message().is_some() && entry.message() == call.message())
     };
+    // A message has several lines, and an entry after it may continue any of them.
     let of_message = part.index.entries().filter(is_of_message);
     let ids: HashSet<_> = of_message.filter_map(|entry| entry.uuid()).collect();
     let mut others = part.index.entries().filter(|entry| !is_of_message(entry));
@@ -690,7 +724,7 @@ fn is_last(part: &Part, call: EntryNo) -> bool {
         && !others.any(|entry| entry.parent().is_some_and(|parent| ids.contains(&parent)))
 }
 
-fn uuids(part: &Part) -> impl Iterator<Item = String> + '_ {
+fn uuids(part: &SessionPart) -> impl Iterator<Item = String> + '_ {
     let ids = part.index.entries().filter_map(|entry| entry.uuid());
     ids.map(|id| part.index.id_text(id))
 }
@@ -698,11 +732,12 @@ fn uuids(part: &Part) -> impl Iterator<Item = String> + '_ {
 /// Returns the names after `tool-results/` in a text.
 fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
-    let places = memchr::memmem::find_iter(text.as_bytes(), RESULTS.as_bytes());
+    let places = memchr::memmem::find_iter(text.as_bytes(), RESULTS_FOLDER.as_bytes());
     places.filter_map(move |at| {
-        let rest = text.as_bytes()[at + RESULTS.len()..].strip_prefix(b"/")?;
+        let rest = text.as_bytes()[at + RESULTS_FOLDER.len()..].strip_prefix(b"/")?;
         let len = rest.iter().take_while(|byte| is_part(byte)).count();
         let name = std::str::from_utf8(&rest[..len]).ok()?;
+        // The name may be the end of a sentence.
         Some(name.trim_end_matches('.').to_owned())
     })
 }
@@ -728,9 +763,11 @@ fn side_files(
             _ => return Ok(false),
         };
         let metadata = match disk.link_metadata(path) {
+            // A client can remove files while they are listed.
             Err(error) if is_absent(&error) => return Ok(false),
             metadata => metadata.map_err(|error| Error::io(path, None, error))?,
         };
+        // `agent-ID.meta.json` belongs to `agent-ID.jsonl`, whose metadata was read with it.
         let agent = path.with_extension("").with_extension("jsonl");
         if !read.contains(path) && !read.contains(&*agent) {
             let modified = metadata.modified;
@@ -739,7 +776,7 @@ fn side_files(
                 file: name_below(folder, path),
                 bytes: metadata.len,
                 modified: modified.and_then(|time| i64::try_from(time.as_millis()).ok()),
-                call: Call::Unknown,
+                call: KnownCall::Unknown,
                 path: path.to_owned(),
             });
         }
@@ -758,12 +795,12 @@ fn name_below(folder: &Path, path: &Path) -> String {
 }
 
 /// Writes lines.
-struct Lines<'o> {
+struct LineWriter<'o> {
     path: &'o Path,
     out: &'o mut dyn Write,
 }
 
-impl Lines<'_> {
+impl LineWriter<'_> {
     fn line(&mut self, text: &str) -> Result<(), Error> {
         self.write(text.as_bytes())?;
         self.write(b"\n")
@@ -781,6 +818,7 @@ impl Lines<'_> {
             let wanted = block.len().min((to - at) as usize);
             let read = source.read_at(at, &mut block[..wanted])?;
             if read == 0 {
+                // The file was truncated after it was indexed. The new file would silently lack its last lines.
                 let error = std::io::ErrorKind::UnexpectedEof.into();
                 return Err(Error::io(self.path, Some(at), error));
             }

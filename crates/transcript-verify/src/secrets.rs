@@ -33,6 +33,7 @@ pub(crate) fn findings(
     let mut line: Option<(u64, JsonPath)> = None;
     for place in places {
         let offset = place.offset;
+        // A hash and not the value: no copy of a secret stays in memory.
         match known.entry((place.kind, value_hash(source, &place)?)) {
             Entry::Occupied(at) => found[*at.get()].1 += 1,
             Entry::Vacant(free) => {
@@ -44,6 +45,7 @@ pub(crate) fn findings(
                 let mut detail = Cow::Borrowed(place.kind);
                 if let Some(here) = here {
                     let start = here.offset();
+                    // Lines of secrets often have many, so a line is read once for all of its secrets.
                     if line.as_ref().is_none_or(|(at, _)| *at != start) {
                         let mut bytes = vec![0; here.byte_len() as usize];
                         let read = source.read_at(start, &mut bytes)?;
@@ -79,13 +81,13 @@ pub(crate) fn findings(
 /// Finds the paths of strings in a JSON text, such as `message.content[2].input.command`.
 struct JsonPath {
     json: Vec<u8>,
-    /// What was read.
+    /// The offset up to which `json` was read.
     at: usize,
     /// The objects and lists around `at`.
-    around: Vec<Around>,
+    around: Vec<Container>,
 }
 
-enum Around {
+enum Container {
     /// An object, with the place of the key whose value comes next.
     Object(Option<Range<usize>>),
     /// A list, with the number of the element.
@@ -111,19 +113,21 @@ impl JsonPath {
             }
             self.at += 1;
             match (byte, self.around.last_mut()) {
-                (b'{', _) => self.around.push(Around::Object(None)),
-                (b'[', _) => self.around.push(Around::List(0)),
+                (b'{', _) => self.around.push(Container::Object(None)),
+                (b'[', _) => self.around.push(Container::List(0)),
                 (b'}' | b']', _) => _ = self.around.pop(),
-                (b',', Some(Around::Object(key))) => *key = None,
-                (b',', Some(Around::List(number))) => *number += 1,
+                // The next string in the object is a key.
+                (b',', Some(Container::Object(key))) => *key = None,
+                (b',', Some(Container::List(number))) => *number += 1,
                 (b'"', around) => {
                     let end = string_end(&self.json, start + 1)?;
+                    // Not past the string: the next secret can be in the same one.
                     if at < end {
                         self.at = start;
                         return Some(self.text());
                     }
                     self.at = end + 1;
-                    if let Some(Around::Object(key @ None)) = around {
+                    if let Some(Container::Object(key @ None)) = around {
                         *key = Some(start + 1..end);
                     }
                 }
@@ -139,8 +143,8 @@ impl JsonPath {
         let mut text = String::new();
         for around in &self.around {
             match around {
-                Around::List(number) => text.push_str(&format!("[{number}]")),
-                Around::Object(key) => {
+                Container::List(number) => text.push_str(&format!("[{number}]")),
+                Container::Object(key) => {
                     let key = key.clone().map_or(&b"(key)"[..], |key| &self.json[key]);
                     let is_part =
                         |byte: &u8| byte.is_ascii_alphanumeric() || b"_-()".contains(byte);
@@ -181,6 +185,7 @@ pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Loc
         Ok(error) => error,
         Err(error) => Error::io(source.path(), None, error),
     })?;
+    // A file of a million secrets would fill the report.
     found.secrets.truncate(MAX_FOUND);
     Ok(found.secrets)
 }
@@ -235,8 +240,8 @@ pub(crate) fn in_stored_results(
 
 /// Returns a hash of a secret, or of its start: the same value is reported once.
 fn value_hash(source: &Source, secret: &Located) -> Result<u64, Error> {
-    const MAX_READ: u64 = 4 << 10;
-    let mut bytes = vec![0; secret.len.min(MAX_READ) as usize];
+    const MAX_COMPARED_LEN: u64 = 4 << 10;
+    let mut bytes = vec![0; secret.len.min(MAX_COMPARED_LEN) as usize];
     let read = source.read_at(secret.offset, &mut bytes)?;
     let mut hasher = DefaultHasher::new();
     (&bytes[..read], secret.len).hash(&mut hasher);

@@ -54,7 +54,7 @@ pub fn verify_source(source: &Source, options: &VerifyOptions) -> Result<Report,
     verify_with(source, options, |_| Ok(Vec::new()))
 }
 
-/// Verifies a session, and adds what `beside` finds next to it.
+/// Verifies a session, and adds the findings of `beside` about the files next to it.
 pub(crate) fn verify_with(
     source: &Source,
     options: &VerifyOptions,
@@ -262,7 +262,7 @@ fn in_order(index: &Index, mut findings: Vec<LocatedFinding>) -> Vec<LocatedFind
     findings
 }
 
-/// Returns what other files contain about missing parents; `None` if nothing.
+/// Returns the evidence of other files about missing parents; `None` if there is none.
 fn others(source: &Source, index: &Index, tree: &Tree<'_>) -> Option<OtherFiles> {
     let missing = tree.missing_parents();
     if missing.is_empty() || source.path() == Path::new("-") {
@@ -307,7 +307,7 @@ fn too_long(
     let is_possible = found.recorded.is_none_or(|recorded| recorded <= window);
     let tokens = match cut {
         0 => found.request,
-        // What was counted holds what was cut off.
+        // The count that the API returned includes the omitted bytes, so they are not added to it.
         _ => (found.messages.saturating_add(cut)).max(found.recorded.unwrap_or(0)),
     };
     let leaf = index.entry(request.path.leaf?);
@@ -321,7 +321,7 @@ fn too_long(
     })
 }
 
-/// Returns the findings about what cannot be sent as it is.
+/// Returns the findings about content that cannot be sent as it is.
 fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
     let mut findings = Vec::new();
     let mut emptied = Vec::new();
@@ -399,7 +399,7 @@ fn unsigned(
     findings.collect()
 }
 
-/// Returns what is wrong with an image or a document that is not sent as it is.
+/// Returns the defect of an image or a document that is not sent as it is.
 fn media_finding(reason: OmissionReason) -> Option<&'static str> {
     Some(match reason {
         OmissionReason::OversizedMedia | OmissionReason::Refused(Rule::MediaTooLarge) => {

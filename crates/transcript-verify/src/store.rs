@@ -1,4 +1,4 @@
-//! What is next to a session: its folder, its subagents, its project, and the times and modes of the
+//! Findings about the surroundings of a session: its folder, its subagents, its project, and the times and modes of the
 //! files.
 //!
 //! Names and modes matter only in the store of a client, so they are checked only in folders that are
@@ -41,9 +41,9 @@ const MAX_TAIL: u64 = 256 << 10;
 /// The maximum length of the settings of a client, in bytes.
 const MAX_SETTINGS: usize = 4 << 20;
 /// Agents that the client starts itself, without a call.
-pub(crate) const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
+pub(crate) const CLIENT_AGENTS: [&str; 2] = ["acompact", "aprompt_suggestion"];
 
-/// Returns the findings about what is next to a session.
+/// Returns the findings about the files and folders next to a session.
 pub(crate) fn findings(
     disk: &Arc<dyn ReadDisk>,
     index: &Index,
@@ -65,7 +65,7 @@ pub(crate) fn findings(
     let mut found = Vec::new();
     let mut add = |code, detail: String| found.push(LocatedFinding::of_file(code, detail));
     let project = path.parent().filter(|folder| is_project(folder));
-    // Whose rights count, and which files the client deletes, is a matter of its own store, not of a copy elsewhere.
+    // Access rights and deletions by the client matter in its own store only, not in a copy elsewhere.
     let store = project.and_then(|project| {
         let folder = disk.metadata(project).ok()?;
         folder.identity.is_known().then_some((project, folder))
@@ -75,15 +75,16 @@ pub(crate) fn findings(
         let modes = [("file", open_mode(&metadata)), ("folder", of_folder)];
         let modes = modes
             .iter()
-            .filter_map(|(of, mode)| Some(format!("{:04o} of the {of}", (*mode)?)));
+            .filter_map(|(of, mode)| Some(format!("{of} {:04o}", (*mode)?)));
         let modes: Vec<String> = modes.collect();
         if !modes.is_empty() {
             add(
                 Code::Mode,
-                format!("others have rights by the mode {}", modes.join(" and ")),
+                format!("other users have access ({})", modes.join(", ")),
             );
         }
     }
+    // The rest is about sessions: the client lists, names and deletes a subagent with its session.
     if is_agent {
         return Ok(found);
     }
@@ -109,9 +110,10 @@ pub(crate) fn findings(
             && distance(last, modified) > DAY
         {
             let days = distance(last, modified).as_secs() / DAY.as_secs();
+            let side = if modified > last { "after" } else { "before" };
             add(
                 Code::FileTime,
-                format!("the time of the file is {days} days from that of its last entry"),
+                format!("the file was modified {days} days {side} its last entry"),
             );
         }
         if !is_empty && !is_named_after(project, index, &mut bodies)? {
@@ -164,6 +166,7 @@ pub(crate) fn behind(
     agents: &[Subagent],
     modified: Option<SystemTime>,
 ) -> Option<Duration> {
+    // The last message and not the last entry: a client that stopped writing messages may still write metadata.
     let message = last_of(index.entries().filter(|entry| entry.kind().is_message()))?;
     let newest = newest_beside(disk, path, agents, last_of(index.entries()), modified)?;
     let later = newest.duration_since(message).ok()?;
@@ -219,7 +222,7 @@ fn cleanup_days_on(disk: &dyn ReadDisk, config: &Path) -> Option<u64> {
     };
     let kept = setting("settings.local.json").or_else(|| setting("settings.json"));
     let kept = kept.unwrap_or(CLEANUP_DAYS);
-    // What 0 means depends on the version of the client.
+    // The meaning of 0 depends on the version of the client, so it gives no number of days.
     (kept > 0).then_some(kept)
 }
 
@@ -246,6 +249,7 @@ fn is_named_after(project: &Path, index: &Index, bodies: &mut Bodies<'_>) -> Res
         .entries()
         .rev()
         .filter(|entry| entry.kind() == EntryKind::Relocated);
+    // Both ends, because a session can start in one folder and continue in another, and all bodies would take too long.
     let ends = messages()
         .take(MAX_FOLDERS)
         .chain(messages().rev().take(MAX_FOLDERS));
@@ -276,6 +280,7 @@ fn newest_beside(
 ) -> Option<SystemTime> {
     let of_agent = |agent: &Subagent| {
         let source = Source::open_on(disk, &agent.path).ok()?;
+        // Times grow within a file, so the newest one is near its end.
         let mut tail = vec![0; source.len().min(MAX_TAIL) as usize];
         let read = source
             .read_at(source.len() - tail.len() as u64, &mut tail)
@@ -334,6 +339,7 @@ fn of_agents(
     };
     for entry in index.entries() {
         let text = bodies.get(&entry)?.text;
+        // An id anywhere in a line is enough: clients name subagents in different fields, and a mention is no orphan.
         look(text.as_bytes(), None);
         let is_result =
             entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT);
@@ -354,6 +360,7 @@ fn of_agents(
     }
     for (own, agent) in agents.iter().enumerate() {
         let found = disk.metadata(&agent.path);
+        // A subagent can be started by another one, which only that one's file shows.
         let is_small = found.is_ok_and(|found| found.len <= MAX_AGENT as u64);
         if is_small && let Ok(bytes) = disk.read(&agent.path, MAX_AGENT) {
             look(&bytes, Some(own));
@@ -365,7 +372,9 @@ fn of_agents(
             .is_some_and(|meta| meta.tool_use_id().is_some())
     };
     let orphans = agents.iter().enumerate().filter(|(own, agent)| {
-        let is_of_client = OF_CLIENT.iter().any(|start| agent.id.starts_with(start));
+        let is_of_client = CLIENT_AGENTS
+            .iter()
+            .any(|start| agent.id.starts_with(start));
         !mentioned.contains(own) && agent.run.is_none() && !is_of_client && !calls(agent)
     });
     match orphans.count() {
@@ -393,14 +402,15 @@ fn beside(disk: &Arc<dyn ReadDisk>, files: &[PathBuf]) -> HashMap<PathBuf, Vec<S
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| agent_of(name).is_some())
     };
-    let mut sessions: HashMap<(&Path, Start), Vec<&PathBuf>> = HashMap::new();
+    let mut sessions: HashMap<(&Path, FirstEntry), Vec<&PathBuf>> = HashMap::new();
     let other = |path: &&PathBuf| in_project(path) && !is_agent(path) && id_of(path).is_none();
     for path in files.iter().filter(other) {
-        if let (Some(folder), Some(start)) = (path.parent(), Start::of(disk, path)) {
+        if let (Some(folder), Some(start)) = (path.parent(), FirstEntry::of(disk, path)) {
             let own = || folder.join(format!("{}.jsonl", start.session));
             let copies = sessions.entry((folder, start.clone())).or_insert_with(|| {
+                // The file with the id as its name is compared only if there is a copy, so that few files are opened.
                 let own = files.binary_search(&own()).ok().map(|at| &files[at]);
-                let own = own.filter(|path| Start::of(disk, path).as_ref() == Some(&start));
+                let own = own.filter(|path| FirstEntry::of(disk, path).as_ref() == Some(&start));
                 own.into_iter().collect()
             });
             copies.push(path);
@@ -422,12 +432,12 @@ fn beside(disk: &Arc<dyn ReadDisk>, files: &[PathBuf]) -> HashMap<PathBuf, Vec<S
 
 /// The first entry of a file that has an id.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Start {
+struct FirstEntry {
     session: String,
     entry: String,
 }
 
-impl Start {
+impl FirstEntry {
     /// Reads the start of a file.
     fn of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<Self> {
         /// The maximum number of bytes that are read.
@@ -449,7 +459,7 @@ impl Start {
 
 /// The sessions in a folder. Only those are opened whose names are no ids.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundSessions {
     /// Their files, sorted by path.
     pub(crate) files: Vec<PathBuf>,
     /// The missing files of sessions whose folder is there.
@@ -462,7 +472,7 @@ pub(crate) struct Found {
     beside: HashMap<PathBuf, Vec<String>>,
 }
 
-impl Found {
+impl FoundSessions {
     /// Finds the sessions in a folder and those below it.
     pub(crate) fn in_folder(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
@@ -475,6 +485,7 @@ impl Found {
                 .file_stem()
                 .and_then(|stem| stem.to_str())
                 .filter(|id| is_id(id));
+            // A copy outside of a store, such as a backup, is not seen by the client.
             if let (Some(id), true) = (id, path.parent().is_some_and(is_project)) {
                 paths.entry(id).or_default().push(path);
             }
@@ -487,7 +498,7 @@ impl Found {
         Ok(found)
     }
 
-    /// Returns what is to be said about copies of a session.
+    /// Returns the details of findings about copies of a session.
     pub(crate) fn copies(&self, path: &Path) -> impl Iterator<Item = String> {
         let elsewhere = self.elsewhere.get(path);
         let elsewhere =
@@ -519,10 +530,12 @@ impl Found {
                 };
                 if Uuid::parse(name.as_bytes()).is_some()
                     && !has_session
+                    // An empty folder has nothing to salvage.
                     && (has_files(layout.subagents) || has_files(layout.results))
                 {
                     self.absent.push(layout.session_of(path));
                 }
+                // It can have thousands of files, none of which is a session.
                 name != layout.results
             }
             WalkedFile::Problem(error) => {

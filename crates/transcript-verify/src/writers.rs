@@ -51,18 +51,18 @@ pub(crate) fn overlap(tree: &Tree<'_>, of_links: &[Finding]) -> Option<LocatedFi
     Some(LocatedFinding::of_entry(Code::Writers, &entry, detail))
 }
 
-/// What one process writes on every line, or changes only between its own lines.
-const TRAITS: [(&str, &str); 3] = [
+/// Fields that one process writes on every line, with the same value or with one that changes only between its own lines.
+const PROCESS_FIELDS: [(&str, &str); 3] = [
     ("version", "the version of the client"),
     ("entrypoint", "the way it was started"),
     ("cwd", "the working folder"),
 ];
-/// The maximum number of places that are looked at.
-const MAX_PLACES: usize = 200;
+/// The maximum number of interruptions that are examined.
+const MAX_INTERRUPTIONS: usize = 200;
 /// The maximum number of results in a row that are followed up to the answer with their calls.
 const MAX_ABOVE: usize = 64;
-/// The number of bytes of bodies that are read.
-const MAX_READ: u64 = 16 << 20;
+/// The maximum number of bytes of bodies that are read.
+const MAX_READ_BYTES: u64 = 16 << 20;
 
 /// Returns the finding about two processes that wrote in turns, and say so themselves: in the middle
 /// of a turn of one there is a message of the other, and the other way round, and the two differ in
@@ -74,10 +74,10 @@ pub(crate) fn in_turns(tree: &Tree<'_>, source: &Source) -> Result<Option<Locate
         return Ok(None);
     }
     let mut bodies = Bodies::new(source);
-    let mut left = MAX_READ;
+    let mut left = MAX_READ_BYTES;
     let mut first: HashMap<(usize, String, String), [EntryRef<'_>; 3]> = HashMap::new();
     for place in places {
-        let mut values: Vec<[Option<String>; TRAITS.len()]> = Vec::new();
+        let mut values: Vec<[Option<String>; PROCESS_FIELDS.len()]> = Vec::new();
         for entry in place {
             if entry.byte_len() > left {
                 return Ok(None);
@@ -85,9 +85,9 @@ pub(crate) fn in_turns(tree: &Tree<'_>, source: &Source) -> Result<Option<Locate
             left -= entry.byte_len();
             let line = Object::parse(bodies.get(&entry)?.text).ok();
             let value = |key: &str| Some(line.as_ref()?.str(key)?.into_owned());
-            values.push(TRAITS.map(|(key, _)| value(key)));
+            values.push(PROCESS_FIELDS.map(|(key, _)| value(key)));
         }
-        for (number, (_, words)) in TRAITS.iter().enumerate() {
+        for (number, (_, words)) in PROCESS_FIELDS.iter().enumerate() {
             let [Some(above), Some(between), Some(entry)] =
                 [0, 1, 2].map(|entry| values[entry][number].clone())
             else {
@@ -113,7 +113,7 @@ pub(crate) fn in_turns(tree: &Tree<'_>, source: &Source) -> Result<Option<Locate
 /// it continues, and the one between them.
 fn interruptions<'i>(tree: &Tree<'i>) -> Vec<[EntryRef<'i>; 3]> {
     let mut found = Vec::new();
-    // Of what answer an entry is: its lines and the results of its calls are written in any order.
+    // The answer of an entry: lines of an answer and results of its calls are written in any order.
     let message = |entry: EntryRef<'i>| {
         let mut at = tree.entry_node(entry.number())?;
         for _ in 0..MAX_ABOVE {
@@ -153,7 +153,7 @@ fn interruptions<'i>(tree: &Tree<'i>) -> Vec<[EntryRef<'i>; 3]> {
         if !is_of_turn {
             found.push([above, between, entry]);
         }
-        if found.len() == MAX_PLACES {
+        if found.len() == MAX_INTERRUPTIONS {
             break;
         }
     }

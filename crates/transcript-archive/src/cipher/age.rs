@@ -9,7 +9,7 @@ use age::stream::{StreamReader, StreamWriter};
 use age::{DecryptError, Decryptor, Encryptor, x25519};
 use transcript_storage::Reader;
 
-/// A public key of age, `age1…`: what is encrypted for it can be read with the identity that belongs to it.
+/// A public key of age, `age1…`. Data that is encrypted for it can be read with the identity that belongs to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Recipient(x25519::Recipient);
 
@@ -58,7 +58,7 @@ impl Identity {
     }
 }
 
-/// What a file was before it was encrypted.
+/// The decrypted content of a file.
 pub(crate) type Stream = StreamReader<BufReader<Reader>>;
 
 /// Decrypts a file that is encrypted for one of the keys.
@@ -72,7 +72,7 @@ pub(crate) fn decrypt(keys: &[Identity], file: BufReader<Reader>) -> io::Result<
     decryptor.decrypt(keys).map_err(invalid)
 }
 
-/// Encrypts what is written for all of the keys.
+/// Encrypts the written bytes for all of the keys.
 pub(crate) fn encrypt<W: Write>(keys: &[Recipient], out: W) -> io::Result<StreamWriter<W>> {
     let keys = keys.iter().map(|key| &key.0 as &dyn age::Recipient);
     let encryptor = Encryptor::with_recipients(keys);

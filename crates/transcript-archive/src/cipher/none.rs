@@ -39,7 +39,7 @@ impl Identity {
     }
 }
 
-/// What a file was before it was encrypted. There is none.
+/// The decrypted content of a file. Without the feature `encryption` no value of it exists.
 pub(crate) enum Stream {}
 
 impl Read for Stream {
@@ -54,7 +54,7 @@ impl Seek for Stream {
     }
 }
 
-/// What encrypts. There is none.
+/// An encrypting writer. Without the feature `encryption` no value of it exists.
 pub(crate) struct Encrypted<W>(Never, PhantomData<W>);
 
 enum Never {}

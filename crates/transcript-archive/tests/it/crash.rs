@@ -146,9 +146,9 @@ fn naive_archived(disk: &FakeDisk) -> Files {
         .collect()
 }
 
-/// What ends a capture.
+/// The event that ends a capture.
 #[derive(Clone, Copy, Debug)]
-enum End {
+enum CaptureEnd {
     Kill,
     Power,
     /// The operation fails.
@@ -157,7 +157,7 @@ enum End {
     LostSync,
 }
 
-impl End {
+impl CaptureEnd {
     const ALL: [Self; 4] = [Self::Kill, Self::Power, Self::Error, Self::LostSync];
 
     /// Makes operation `nth` end what runs next.
@@ -180,9 +180,12 @@ impl End {
 }
 
 /// Runs each end at each operation, and returns the number of runs, and what went wrong.
-fn at_each(seed: u64, run: impl Fn(u64, End) -> (bool, Result<(), String>)) -> (u64, Vec<String>) {
+fn at_each(
+    seed: u64,
+    run: impl Fn(u64, CaptureEnd) -> (bool, Result<(), String>),
+) -> (u64, Vec<String>) {
     let (mut runs, mut faults) = (0, Vec::new());
-    for end in End::ALL {
+    for end in CaptureEnd::ALL {
         for nth in 1.. {
             let (came_so_far, result) = run(nth, end);
             if !came_so_far {
@@ -199,7 +202,7 @@ fn at_each(seed: u64, run: impl Fn(u64, End) -> (bool, Result<(), String>)) -> (
 
 /// Runs a capture that is ended at operation `nth`, and returns how it went: whether it came so far, and whether
 /// something that was archived before is gone or changed, or something is archived that never was.
-fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
+fn run(seed: u64, nth: u64, end: CaptureEnd, is_naive: bool) -> (bool, Result<(), String>) {
     let disk = FakeDisk::new(seed);
     let mut rng = Rng::new(seed);
     let capture = |disk: &FakeDisk| -> Result<Option<SystemTime>, String> {
@@ -245,7 +248,8 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
         if let Some(lost) = before.keys().find(|path| !found.contains_key(*path)) {
             return Err(format!("{} is gone", lost.display()));
         }
-        if result.is_ok() && found != after && !matches!(end, End::Kill | End::Power) {
+        if result.is_ok() && found != after && !matches!(end, CaptureEnd::Kill | CaptureEnd::Power)
+        {
             return Err("a capture that succeeded is incomplete".into());
         }
         // A pack is whole or not there, and all of this is in one pack.
@@ -257,8 +261,8 @@ fn run(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), Strin
             .iter()
             .filter(|path| found.get(**path) == after.get(**path))
             .count();
-        // What an error kept from being read is reported, and the rest is captured.
-        let is_reported = matches!(end, End::Error) && result.is_err();
+        // A file that an error kept from being read is reported, and the others are captured.
+        let is_reported = matches!(end, CaptureEnd::Error) && result.is_err();
         if new != 0 && new != changed.len() && !is_reported {
             return Err("half of a capture is there".into());
         }
@@ -332,7 +336,7 @@ fn naive_restore(disk: &Arc<dyn Disk>, files: &Files) -> std::io::Result<()> {
 const TARGET: &str = "/back/projects";
 
 /// Runs a restore that is ended at operation `nth`, and returns whether it came so far, and what is wrong afterwards.
-fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(), String>) {
+fn run_restore(seed: u64, nth: u64, end: CaptureEnd, is_naive: bool) -> (bool, Result<(), String>) {
     let disk = FakeDisk::new(seed);
     let mut rng = Rng::new(seed);
     for _ in 0..3 {
@@ -376,7 +380,7 @@ fn run_restore(seed: u64, nth: u64, end: End, is_naive: bool) -> (bool, Result<(
                 return Err(format!("{} is there in part", path.display()));
             }
         }
-        // What was said to be restored survives a power cut.
+        // A restore that reported success survives a power cut.
         if result.is_ok() && there != files {
             return Err("a restore that succeeded is incomplete".into());
         }

@@ -1,4 +1,4 @@
-//! What is lost to damage is named, and the rest reads.
+//! Files with lost frames are named, and the rest can be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};

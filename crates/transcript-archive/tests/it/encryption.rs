@@ -17,12 +17,12 @@ const SECRET: &str = "the-words-that-nobody-else-may-read";
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const PROJECT: &str = "-home-somebody-a-project";
 
-struct Place {
+struct Fixture {
     folder: TempDir,
     identities: Identities,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self {
             folder: TempDir::new().unwrap(),
@@ -119,14 +119,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn captures_need_no_key_and_everything_else_does() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut rng = Rng::new(1);
     // Enough for a dictionary.
     place.append(0, &lines(&mut rng, 4_000));
     place.append(1, "{\"torn\":");
     let first = place.capture(&place.sealed());
     assert_eq!((first.sessions, first.unchanged), (2, 0));
-    // What is appended is captured, and no more than that.
+    // A capture stores the appended bytes only.
     for step in 0..5 {
         place.append(step % 2, &lines(&mut rng, 1));
         let next = place.capture(&place.sealed());
@@ -168,7 +168,7 @@ fn captures_need_no_key_and_everything_else_does() {
 
 #[test]
 fn nothing_of_a_session_is_in_the_clear_in_the_archive() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut rng = Rng::new(2);
     place.append(0, &lines(&mut rng, 4_000));
     place.capture(&place.sealed());
@@ -197,7 +197,7 @@ fn nothing_of_a_session_is_in_the_clear_in_the_archive() {
 
 #[test]
 fn archive_and_key_are_enough_without_the_local_folder() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut rng = Rng::new(3);
     place.append(0, &lines(&mut rng, 4_000));
     place.capture(&place.sealed());
@@ -216,7 +216,7 @@ fn archive_and_key_are_enough_without_the_local_folder() {
 
 #[test]
 fn other_tools_decrypt_what_is_in_it() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut rng = Rng::new(4);
     let text = lines(&mut rng, 4_000);
     place.append(0, &text);
@@ -261,7 +261,7 @@ fn other_tools_decrypt_what_is_in_it() {
 
 #[test]
 fn wrong_keys_and_settings_are_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.append(0, "{}\n");
     place.capture(&place.sealed());
     let kind = |options: &ArchiveOptions| {
@@ -288,7 +288,7 @@ fn wrong_keys_and_settings_are_refused() {
 
 #[test]
 fn damage_costs_the_lines_that_it_is_in() {
-    let place = Place::new();
+    let place = Fixture::new();
     let mut rng = Rng::new(5);
     for session in 0..6 {
         place.append(session, &lines(&mut rng, 2_500));

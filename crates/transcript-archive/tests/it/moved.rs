@@ -14,9 +14,9 @@ use transcript_storage::ReadDisk;
 const ID: &str = "5c1d8a52-0b7e-4c3f-9d21-6a4e8f7b1c20";
 
 /// A folder of projects, its archive, and a place to restore to.
-struct Place(TempDir);
+struct Fixture(TempDir);
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -104,7 +104,7 @@ fn of(project: &str) -> Vec<String> {
 
 #[test]
 fn a_session_that_was_moved_is_restored_once_where_it_was_last() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("-old", "one\n");
     let before = place.keep();
     place.remove("-old");
@@ -127,7 +127,7 @@ fn a_session_that_was_moved_is_restored_once_where_it_was_last() {
 
 #[test]
 fn a_session_that_was_moved_unchanged_counts_where_it_was_captured_last() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("-old", "one\n");
     place.keep();
     place.remove("-old");
@@ -143,7 +143,7 @@ fn a_session_that_was_moved_unchanged_counts_where_it_was_captured_last() {
 fn a_session_that_was_moved_back_counts_where_it_was_captured_last() {
     let moved = "{\"type\":\"relocated\",\"relocatedCwd\":\"/new\"}\n";
     for (rest, expected) in [(moved, "-old"), ("{\"type\":\"user\"}\n", "-new")] {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("-old", "one\n");
         place.keep();
         place.remove("-old");
@@ -154,7 +154,7 @@ fn a_session_that_was_moved_back_counts_where_it_was_captured_last() {
         place.keep();
         let (restored, files) = place.restore(&RestoreOptions::new());
         assert!(restored.problems.is_empty(), "{:?}", restored.problems);
-        // What only the longer file has is not given up.
+        // Lines that only the longer file has are kept.
         assert_eq!(files, of(expected), "{rest}");
     }
 }
@@ -176,7 +176,7 @@ fn a_session_that_was_written_again_where_it_was_moved_is_one_session() {
             "-new",
         ),
     ] {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("-old", &old);
         place.keep();
         place.remove("-old");
@@ -192,7 +192,7 @@ fn a_session_that_was_written_again_where_it_was_moved_is_one_session() {
 
 #[test]
 fn one_of_different_files_with_one_id_is_restored_and_the_others_are_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("-one", "one\n");
     place.keep();
     place.write("-two", "two\n");
@@ -215,7 +215,7 @@ fn one_of_different_files_with_one_id_is_restored_and_the_others_are_refused() {
 
 #[test]
 fn old_files_get_a_new_time_if_that_is_wanted() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("-old", "one\n");
     let set = |age: u64| {
         let time = SystemTime::now() - Duration::from_secs(age);

@@ -276,7 +276,7 @@ fn no_failure_of_the_disk_loses_anything() {
                 Archive::open_with(Path::new("/archive"), &on(disk.process())).unwrap();
             let back = archive.restore(Path::new("/back/projects"), &RestoreOptions::new());
             assert_eq!(back.unwrap().files, 2, "operation {nth}");
-            // What was put aside comes back.
+            // A file that was put aside gets its name back.
             archive.capture(root, &CaptureOptions::new()).unwrap();
             let mut names = disk
                 .names()

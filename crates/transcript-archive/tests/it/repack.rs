@@ -203,7 +203,7 @@ fn a_pack_that_refers_to_packs_that_were_joined_elsewhere_reads() {
     assert!(text_of(1) == fs::read_to_string(path(&there, 1)).unwrap());
     assert!(text_of(7) == fs::read_to_string(path(&there, 7)).unwrap());
     assert_clean(&one);
-    // What is joined once more is found all the same.
+    // Frames that were joined twice are still found.
     for _ in 0..4 {
         append(&path(&root, 0), &lines(&mut rng, 2));
         capture(&one, &root, FOUR.get());

@@ -1,4 +1,4 @@
-//! What was captured comes back as it was: bytes, times and modes.
+//! Restored files are equal to captured ones: bytes, times and modes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ use transcript_testkit::rng::Rng;
 use transcript_testkit::trees::tree;
 
 /// A file: bytes, time of the last change in nanoseconds, and mode.
-type Found = (Vec<u8>, i128, u32);
+type FoundFile = (Vec<u8>, i128, u32);
 
 /// Returns the files in a folder that belong to sessions, by their path.
-fn files(root: &Path) -> BTreeMap<PathBuf, Found> {
+fn files(root: &Path) -> BTreeMap<PathBuf, FoundFile> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -56,7 +56,7 @@ fn capture(archive: &mut Archive, root: &Path) -> Captured {
     captured
 }
 
-fn restored(archive: &Archive, options: &RestoreOptions) -> BTreeMap<PathBuf, Found> {
+fn restored(archive: &Archive, options: &RestoreOptions) -> BTreeMap<PathBuf, FoundFile> {
     let folder = TempDir::new().unwrap();
     let root = folder.path().join("projects");
     let restored = archive.restore(&root, options).unwrap();
@@ -68,8 +68,12 @@ fn restored(archive: &Archive, options: &RestoreOptions) -> BTreeMap<PathBuf, Fo
     }
 }
 
-fn assert_same(found: &BTreeMap<PathBuf, Found>, expected: &BTreeMap<PathBuf, Found>, what: &str) {
-    let names = |files: &BTreeMap<PathBuf, Found>| files.keys().cloned().collect::<Vec<_>>();
+fn assert_same(
+    found: &BTreeMap<PathBuf, FoundFile>,
+    expected: &BTreeMap<PathBuf, FoundFile>,
+    what: &str,
+) {
+    let names = |files: &BTreeMap<PathBuf, FoundFile>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(found), names(expected), "{what}");
     for (path, (bytes, time, mode)) in expected {
         let (of_bytes, of_time, of_mode) = &found[path];
@@ -431,7 +435,7 @@ fn forks_take_little_space_and_any_zstd_reads_every_line() {
         stored < one + raw / 40,
         "{stored} bytes, {one} for one of them, {raw} in all"
     );
-    // What is in it once can be read without us.
+    // Lines of a pack can be read with zstd and the dictionary alone.
     let of = |folder: &str| {
         let entries = fs::read_dir(archive.folder().join(folder)).unwrap();
         entries.map(|entry| fs::read(entry.unwrap().path()).unwrap())

@@ -1,4 +1,4 @@
-//! What single calls cost, for views of a conversation.
+//! The cost of single calls, for views of a conversation.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
-//! The formats in which builds kept what files say about usage. What is kept about deleted files cannot be read
+//! The formats in which builds cached the usage of files. The cached usage of deleted files cannot be read
 //! again, so every earlier format is still read.
 //!
-//! To change the format: raise [`FORMAT`] and the numbers in [`KIND`], keep here what the last format was, with
+//! To change the format: raise [`FORMAT_NUMBER`] and the numbers in [`SIDECAR_KIND`], keep here what the last format was, with
 //! its step to the next one, and let the test write a file in the new format (see there).
 
 use std::num::{NonZeroU64, NonZeroU128};
@@ -10,33 +10,33 @@ use serde::Deserialize;
 use transcript_format::answers::Above;
 
 use super::part::{
-    Copy, Count, Counted, Counts, LineEnd, Marks, Name, Part, RunTotal, Steps, Time, ToolCall,
-    id_bytes,
+    ClientCount, Copy, Count, Counts, LineAbove, LineTime, Marks, NameNumber, Part, RequestSteps,
+    RunTotal, ToolCall, id_bytes,
 };
-use crate::sidecar::{Kind, Older};
+use crate::sidecar::{OlderKind, SidecarKind};
 
-/// The number of the format. It changes with the format, and with what counts. The version of the crate is not part
+/// The number of the format. It changes with the format, and with the rules of counting. The version of the crate is not part
 /// of it: the sums of deleted sessions stay.
-const FORMAT: usize = 5;
+const FORMAT_NUMBER: usize = 5;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const SIDECAR_KIND: SidecarKind = SidecarKind {
     magic: "transcript usage 5",
     extension: "usage5",
-    older: &OLDER,
+    older: &OLDER_FORMATS,
 };
 
 /// All formats before, the newest first. The first three had the same file name.
-const OLDER: [Older; FORMAT - 1] = [
-    Older {
-        kind: Kind {
+const OLDER_FORMATS: [OlderKind; FORMAT_NUMBER - 1] = [
+    OlderKind {
+        kind: SidecarKind {
             magic: "transcript usage 4",
             extension: "usage4",
             older: &[],
         },
         convert: from_4,
     },
-    Older {
-        kind: Kind {
+    OlderKind {
+        kind: SidecarKind {
             magic: "transcript usage 3",
             extension: "usage",
             older: &[],
@@ -44,8 +44,8 @@ const OLDER: [Older; FORMAT - 1] = [
         // Only the name of the file changed.
         convert: from_4,
     },
-    Older {
-        kind: Kind {
+    OlderKind {
+        kind: SidecarKind {
             magic: "transcript usage 2",
             extension: "usage",
             older: &[],
@@ -55,8 +55,8 @@ const OLDER: [Older; FORMAT - 1] = [
             Some(Part::from(Part4::from(part)).write())
         },
     },
-    Older {
-        kind: Kind {
+    OlderKind {
+        kind: SidecarKind {
             magic: "transcript usage 1",
             extension: "usage",
             older: &[],
@@ -81,7 +81,7 @@ struct Part4 {
     copies: Vec<Copy>,
     searches: Vec<(u64, u64)>,
     boundaries: Vec<(u64, Option<i64>)>,
-    counted: Option<Counted>,
+    counted: Option<ClientCount>,
     run_totals: Vec<RunTotal>,
 }
 
@@ -89,7 +89,7 @@ impl From<Part4> for Part {
     fn from(part: Part4) -> Self {
         let copies = (0..).zip(&part.copies);
         let others = copies.filter(|(_, copy)| !copy.is_unique && copy.marks.last_line != 0);
-        let lines = others.map(|(number, copy)| LineEnd {
+        let lines = others.map(|(number, copy)| LineAbove {
             line: copy.marks.last_line,
             above: Above::Answer(number),
         });
@@ -113,7 +113,7 @@ struct Part2 {
     copies: Vec<Copy>,
     searches: Vec<(u64, u64)>,
     boundaries: Vec<(u64, Option<i64>)>,
-    counted: Option<Counted>,
+    counted: Option<ClientCount>,
 }
 
 impl From<Part2> for Part4 {
@@ -136,7 +136,7 @@ struct Part1 {
     copies: Vec<Copy1>,
     searches: Vec<(u64, u64)>,
     boundaries: Vec<(u64, Option<i64>)>,
-    counted: Option<Counted>,
+    counted: Option<ClientCount>,
 }
 
 /// A copy in format 1, in which all answers with one `message.id` were one request.
@@ -145,22 +145,22 @@ struct Copy1 {
     #[serde(with = "id_bytes")]
     id: Option<NonZeroU128>,
     offset: u64,
-    first_time: Time,
-    time: Time,
+    first_time: LineTime,
+    time: LineTime,
     is_forked: bool,
     is_sidechain: bool,
     is_own: bool,
     has_stop: bool,
     counts: Counts,
-    model: Name,
-    service_tier: Name,
-    inference_geo: Name,
-    speed: Name,
-    agent: Name,
-    git_branch: Name,
+    model: NameNumber,
+    service_tier: NameNumber,
+    inference_geo: NameNumber,
+    speed: NameNumber,
+    agent: NameNumber,
+    git_branch: NameNumber,
     reported: Option<Count>,
     calls: Vec<ToolCall>,
-    steps: Steps,
+    steps: RequestSteps,
 }
 
 impl From<Part1> for Part2 {
@@ -236,9 +236,9 @@ mod tests {
     }
 
     /// Returns the kind of each format, from 1 on.
-    fn kinds() -> Vec<Kind> {
-        let older = OLDER.iter().rev().map(|older| older.kind);
-        older.chain([KIND]).collect()
+    fn kinds() -> Vec<SidecarKind> {
+        let older = OLDER_FORMATS.iter().rev().map(|older| older.kind);
+        older.chain([SIDECAR_KIND]).collect()
     }
 
     /// Returns what is in a file about the usage of a folder, without its header.
@@ -420,12 +420,12 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         rows(sessions, cache.path(), &[]);
         let folder = sessions.canonicalize().unwrap().join(PROJECT);
-        let kept = Sidecar::of(KIND, cache.path(), &folder).read_all();
+        let kept = Sidecar::of(SIDECAR_KIND, cache.path(), &folder).read_all();
         // No folder of this machine.
-        let header = format!("transcript usage {FORMAT}\n/projects/{PROJECT}\n");
+        let header = format!("transcript usage {FORMAT_NUMBER}\n/projects/{PROJECT}\n");
         let checksum = hash(header.as_bytes()).to_le_bytes();
         let all = [header.as_bytes(), &checksum, records(&kept)].concat();
-        fs::write(fixture(FORMAT), all).unwrap();
+        fs::write(fixture(FORMAT_NUMBER), all).unwrap();
     }
 
     #[test]
@@ -441,8 +441,8 @@ mod tests {
         }
     }
 
-    /// What was kept by each build is counted by this one after the sessions are deleted: the same as is counted
-    /// as long as they are there, but for what the format did not have.
+    /// This build counts cache files that earlier ones wrote after the sessions are deleted. The sums are those of the existing
+    /// sessions, without the values that the older format did not have.
     #[test]
     fn records_of_deleted_sessions_count_in_every_format() {
         if let Some(sessions) = std::env::var_os("TRANSCRIPT_WRITE_KEPT") {
@@ -456,7 +456,7 @@ mod tests {
         let read = |cache: &Path| kinds_of_rows.map(|by| rows(root, cache, &[By::Session, by]).0);
         let live = read(cache.path());
         fs::remove_dir_all(root.join(PROJECT)).unwrap();
-        for format in 1..=FORMAT {
+        for format in 1..=FORMAT_NUMBER {
             let cache = tempfile::tempdir().unwrap();
             put(cache.path(), root, format);
             let kept = read(cache.path());
@@ -495,9 +495,9 @@ mod tests {
     fn the_current_format_is_that_of_its_file() {
         let root = tempfile::tempdir().unwrap();
         let cache = tempfile::tempdir().unwrap();
-        put(cache.path(), root.path(), FORMAT);
+        put(cache.path(), root.path(), FORMAT_NUMBER);
         let folder = root.path().canonicalize().unwrap().join(PROJECT);
-        let sidecar = Sidecar::of(KIND, cache.path(), &folder);
+        let sidecar = Sidecar::of(SIDECAR_KIND, cache.path(), &folder);
         let mut payloads = Vec::new();
         sidecar.read(|payload| payloads.push(payload.to_vec()));
         assert!(payloads.len() > 4);
@@ -531,7 +531,7 @@ mod tests {
 
     #[test]
     fn a_damaged_payload_of_an_older_format_says_nothing() {
-        for older in &OLDER {
+        for older in &OLDER_FORMATS {
             for payload in [
                 &b""[..],
                 b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",

@@ -1,4 +1,4 @@
-//! What sessions cost (docs/usage.md): requests, each counted once over all files, and sums of them.
+//! Tokens and cost of sessions (docs/usage.md): requests, each counted once over all files, and sums of them.
 //!
 //! ```no_run
 //! use transcript_catalog::Catalog;
@@ -47,20 +47,20 @@ pub use report::{
 };
 pub use tokens::Tokens;
 
-use self::formats::KIND;
+use self::formats::SIDECAR_KIND;
 pub use self::options::UsageOptions;
 use self::part::Part;
-use self::read::{Read, UsageCache};
-use self::requests::{Place, Request, Requests};
+use self::read::{UsageCache, UsageLines};
+use self::requests::{PartOwner, Request, Requests};
 use crate::files::{Catalog, FileRole};
 
-/// The file in a cache folder that says that what is kept about deleted files stays.
-const KEEP: &str = "usage.keep";
+/// The name of the marker file in a cache folder whose records of deleted files must stay.
+const KEEP_DELETED_FILE: &str = "usage.keep";
 
 /// Returns whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
 #[must_use]
 pub fn keeps_deleted(cache: &Path) -> bool {
-    RealDisk.exists(&cache.join(KEEP))
+    RealDisk.exists(&cache.join(KEEP_DELETED_FILE))
 }
 
 /// Sets whether the requests of deleted files stay in this cache folder, also when a reader without [`UsageOptions::keep_deleted`] writes to it.
@@ -68,7 +68,7 @@ pub fn keeps_deleted(cache: &Path) -> bool {
 /// # Errors
 /// When the cache folder cannot be written.
 pub fn set_keeps_deleted(cache: &Path, keeps: bool) -> io::Result<()> {
-    let path = cache.join(KEEP);
+    let path = cache.join(KEEP_DELETED_FILE);
     if keeps {
         RealDisk.create_folder(cache)?;
         return RealDisk.open_cache(&path).map(drop);
@@ -85,7 +85,7 @@ pub fn is_kept(cache: &Path) -> bool {
     let mut files = RealDisk.list(cache).into_iter().flatten().flatten();
     files.any(|file| {
         let extension = Path::new(&file.name).extension();
-        extension.is_some_and(|extension| extension == KIND.extension)
+        extension.is_some_and(|extension| extension == SIDECAR_KIND.extension)
     })
 }
 
@@ -150,10 +150,12 @@ impl Catalog {
         let cache = options.cache.as_deref().map(|folder| {
             let mut cache = read::open_cache(folder, self);
             if options.deleted_of.is_some() || keeps_deleted(folder) {
+                // Also for a caller that does not count them: writing the cache must not drop what `--keep` promised to
+                // keep.
                 cache.keep_gone();
             }
             if let Some(root) = &options.deleted_of {
-                cache.add_gone_folders(KIND, folder, root);
+                cache.add_gone_folders(SIDECAR_KIND, folder, root);
             }
             cache
         });
@@ -162,6 +164,7 @@ impl Catalog {
             self.add_deleted(cache, &mut files, &mut read);
         }
         let mut paths: Vec<usize> = (0..files.len()).collect();
+        // By bytes, so that the owner of a request is the same on every system and with any locale.
         paths.sort_unstable_by_key(|file| files[*file].path.as_os_str().as_encoded_bytes());
         let mut ranks = vec![0; files.len()];
         for (rank, file) in (0..).zip(paths) {
@@ -169,7 +172,7 @@ impl Catalog {
         }
         let mut requests = Requests::new(files.len());
         for (file, _, part) in read.parts {
-            let place = Place {
+            let place = PartOwner {
                 file: file as u32,
                 session: files[file].session_number,
                 is_subagent: files[file].agent.is_some(),
@@ -177,6 +180,7 @@ impl Catalog {
             };
             requests.add(place, part);
         }
+        // After all files are added: an owner can be in the last of them.
         requests.merge();
         let skipped = read.skipped.iter();
         let skipped = skipped.map(|file| Arc::clone(&files[*file].session));
@@ -193,8 +197,13 @@ impl Catalog {
         }
     }
 
-    /// Adds what is kept about files that are gone.
-    fn add_deleted(&self, cache: &UsageCache<'_>, files: &mut Vec<OwnerFile>, read: &mut Read) {
+    /// Adds the cached usage of deleted files.
+    fn add_deleted(
+        &self,
+        cache: &UsageCache<'_>,
+        files: &mut Vec<OwnerFile>,
+        read: &mut UsageLines,
+    ) {
         // The number of each session, and that of its file.
         let mut sessions = HashMap::<(Arc<str>, Arc<str>), _>::new();
         for file in files.iter() {
@@ -204,6 +213,7 @@ impl Catalog {
         let mut session_number = self.sessions.len() as u32;
         cache.for_each_gone(|folder, name, payloads| {
             let path = folder.join(name);
+            // The file is gone, so its session and its agent are known from its name only.
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
             // `SESSION.jsonl`, or `SESSION/subagents/agent-ID.jsonl`.
             let (session, agent) = match name.split_once('/') {
@@ -223,6 +233,8 @@ impl Catalog {
                 project,
                 agent: agent.map(Arc::from),
                 session_number: number,
+                // A deleted session is its own file; a deleted subagent belongs to the file of its session if that is
+                // there.
                 session_file: session_file.or((agent.is_none()).then_some(file as u32)),
                 is_deleted: true,
                 agent_type: OnceLock::new(),
@@ -302,7 +314,7 @@ impl Usage<'_> {
         blocks.map(|block| (key(&block), block)).collect()
     }
 
-    /// Compares with what the clients counted themselves: one element for each session that says so, by id.
+    /// Compares the sums with the clients' own totals: one element for each session that has one, by id.
     #[must_use]
     pub fn client_totals(&self, prices: &Prices) -> Vec<ClientTotal> {
         let counted = (0usize..)
@@ -327,6 +339,7 @@ impl Usage<'_> {
                     let cost = cost.map(u128::from);
                     model.theirs = match (model.theirs, cost) {
                         (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                        // Two names of a model that differ in `[1m]` only are one row.
                         (one, other) => one.or(other),
                     };
                 }
@@ -359,6 +372,7 @@ impl Usage<'_> {
             !is_of_agent && !request.copy.is_result && *file.session == *session
         };
         let last = self.requests.iter().filter(is_own);
+        // By time and not by place: a fork copies requests that are older than its own.
         let last = last.max_by_key(|request| (request.time(), request.copy.offset))?;
         // The last step has the whole context.
         let tokens = last.steps().pop().unwrap_or_else(|| last.tokens());
@@ -382,7 +396,7 @@ impl Usage<'_> {
         own.map(|(_, facts)| facts.copies).sum()
     }
 
-    /// Returns whether all files of a session were read, or what is kept about them is still true.
+    /// Returns whether all files of a session were read, or their cached usage is still valid.
     #[must_use]
     pub fn is_known(&self, session: &str) -> bool {
         !self.skipped.contains(session)
@@ -407,7 +421,7 @@ impl Usage<'_> {
     }
 }
 
-/// Returns the row of a model, by the name without what says how large its context may be.
+/// Returns the row of a model, by the name without the suffix for the size of its context.
 fn model_of<'m>(models: &'m mut BTreeMap<Arc<str>, ModelTotal>, name: &str) -> &'m mut ModelTotal {
     let model: Arc<str> = name.strip_suffix("[1m]").unwrap_or(name).into();
     models.entry(Arc::clone(&model)).or_insert(ModelTotal {

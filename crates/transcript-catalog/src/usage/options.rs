@@ -1,4 +1,4 @@
-//! How requests are read.
+//! Options of reading requests.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// How requests are read.
+/// Options of reading requests.
 #[derive(Clone, Debug, Default)]
 pub struct UsageOptions {
     pub(super) cache: Option<PathBuf>,
@@ -24,7 +24,7 @@ impl UsageOptions {
         Self::default()
     }
 
-    /// Keeps in this folder what was read, so that only what was appended is read the next time.
+    /// Sets the cache folder. With it, only appended lines are read the next time.
     #[must_use]
     pub fn cache(mut self, folder: PathBuf) -> Self {
         self.cache = Some(folder);

@@ -1,4 +1,4 @@
-//! What a part of a file says about usage: the lines of answers, and what belongs to them.
+//! The usage in a part of a file: the lines of answers, tool calls, searches and totals.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,21 +16,21 @@ use crate::sidecar::hash;
 /// Larger counts are not believed: no number of JSON is sure to hold them.
 const MAX_COUNT: u64 = 1 << 53;
 /// The model of answers that no model gave.
-const SYNTHETIC: &str = "<synthetic>";
+const SYNTHETIC_MODEL: &str = "<synthetic>";
 
 /// The number of a name in [`Names`], from 1; 0 for none.
-pub(super) type Name = u32;
+pub(super) type NameNumber = u32;
 
 /// Names that occur many times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    numbers: HashMap<Box<str>, Name>,
+    numbers: HashMap<Box<str>, NameNumber>,
     pub(super) all: Vec<Box<str>>,
 }
 
 impl Names {
     /// Returns the number of a name; 0 for the empty one.
-    pub(super) fn number(&mut self, name: &str) -> Name {
+    pub(super) fn number(&mut self, name: &str) -> NameNumber {
         if name.is_empty() {
             return 0;
         }
@@ -39,12 +39,12 @@ impl Names {
         }
         self.all.push(name.into());
         // No store exceeds the range.
-        let number = Name::try_from(self.all.len()).unwrap_or(0);
+        let number = NameNumber::try_from(self.all.len()).unwrap_or(0);
         self.numbers.insert(name.into(), number);
         number
     }
 
-    pub(super) fn get(&self, name: Name) -> Option<&str> {
+    pub(super) fn get(&self, name: NameNumber) -> Option<&str> {
         let at = (name as usize).checked_sub(1)?;
         self.all.get(at).map(|name| &**name)
     }
@@ -117,27 +117,27 @@ fn count(object: &Object<'_>, key: &str) -> Option<Count> {
 
 /// A step of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Step {
+pub(super) struct RequestStep {
     /// Whether its counts can be part of those of the request.
     pub(super) is_message: bool,
-    pub(super) model: Name,
+    pub(super) model: NameNumber,
     pub(super) counts: Counts,
 }
 
 /// The steps of the line with the most output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Steps {
+pub(super) struct RequestSteps {
     pub(super) output: Option<Count>,
-    pub(super) list: Vec<Step>,
+    pub(super) list: Vec<RequestStep>,
 }
 
-impl Steps {
+impl RequestSteps {
     fn read(names: &mut Names, usage: &Object<'_>, output: Option<Count>) -> Self {
         let list = usage.array("iterations").unwrap_or_default();
         let steps = list.into_iter().filter_map(|step| {
             let step = step.object()?;
             let kind = text(&step, "type");
-            Some(Step {
+            Some(RequestStep {
                 is_message: !matches!(&*kind, "compaction" | "advisor_message"),
                 model: names.number(&text(&step, "model")),
                 counts: Counts::read(&step),
@@ -163,7 +163,7 @@ pub(super) struct ToolCall {
     /// A hash of its id.
     #[serde(with = "postcard::fixint::le")]
     pub(super) id: u64,
-    pub(super) tool: Name,
+    pub(super) tool: NameNumber,
 }
 
 /// An id as 16 bytes: as a number of variable length it would take more, and more time.
@@ -190,7 +190,7 @@ pub(super) mod id_bytes {
     }
 }
 
-/// Hashes that show which copies are one answer where the id does not; 0 for what is not known.
+/// Hashes that show which copies are one answer where the id does not; 0 for unknown ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Marks {
     /// `requestId`.
@@ -210,7 +210,7 @@ pub(super) struct Marks {
     pub(super) content: u64,
 }
 
-/// What the first line of a copy says, which stands for all of it, and what all its lines say together.
+/// One copy of an answer: the values of its first line, which count for all of them, and the sums of all its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Copy {
     /// A hash of `message.id`, the same for all without one; `None` if the line is a request of its own.
@@ -222,29 +222,29 @@ pub(super) struct Copy {
     /// Of the first line, in bytes.
     pub(super) offset: u64,
     /// Of the first line.
-    pub(super) first_time: Time,
+    pub(super) first_time: LineTime,
     /// The earliest.
-    pub(super) time: Time,
+    pub(super) time: LineTime,
     pub(super) is_forked: bool,
     pub(super) is_sidechain: bool,
     /// Whether the first line names the session of its file.
     pub(super) is_own: bool,
     pub(super) has_stop: bool,
     pub(super) counts: Counts,
-    pub(super) model: Name,
-    pub(super) service_tier: Name,
-    pub(super) inference_geo: Name,
-    pub(super) speed: Name,
-    pub(super) agent: Name,
-    pub(super) git_branch: Name,
+    pub(super) model: NameNumber,
+    pub(super) service_tier: NameNumber,
+    pub(super) inference_geo: NameNumber,
+    pub(super) speed: NameNumber,
+    pub(super) agent: NameNumber,
+    pub(super) git_branch: NameNumber,
     /// In nano-dollars.
     pub(super) reported: Option<Count>,
     /// Whether this is no request, but the result of a run without any, which reports its cost.
     #[serde(skip)]
     pub(super) is_result: bool,
     pub(super) calls: Vec<ToolCall>,
-    pub(super) steps: Steps,
-    /// What results in the same file say about searches, which is not known yet when a part is read.
+    pub(super) steps: RequestSteps,
+    /// The number of searches that results in the same file report. It is not known yet when a part is read.
     #[serde(skip)]
     pub(super) client_searches: u64,
     /// Whether it has become a part of another copy.
@@ -258,6 +258,7 @@ impl Copy {
         let requests = [self.marks.request, line.marks.request];
         self.id.is_some()
             && self.id == line.id
+            // A line without a `requestId` contradicts no other.
             && (requests.contains(&0) || requests[0] == requests[1])
     }
 
@@ -265,16 +266,19 @@ impl Copy {
     pub(super) fn follow(&mut self, later: Self) {
         self.time = self.time.min(later.time);
         self.has_stop |= later.has_stop;
+        // The first lines of an answer have the counts from its start; the last ones have the final counts.
         self.counts = self.counts.max(later.counts);
         for (mine, last) in [
             (&mut self.service_tier, later.service_tier),
             (&mut self.inference_geo, later.inference_geo),
             (&mut self.speed, later.speed),
         ] {
+            // The last line that has a value counts; a line without one leaves it.
             if last != 0 {
                 *mine = last;
             }
         }
+        // The first model stays. Other models of the same request are side calls.
         if self.model == 0 {
             self.model = later.model;
         }
@@ -290,7 +294,7 @@ impl Copy {
     }
 
     /// Calls `change` with all names.
-    pub(super) fn for_each_name(&mut self, mut change: impl FnMut(&mut Name)) {
+    pub(super) fn for_each_name(&mut self, mut change: impl FnMut(&mut NameNumber)) {
         for name in [
             &mut self.model,
             &mut self.service_tier,
@@ -313,23 +317,23 @@ impl Copy {
 
 /// A time in milliseconds since 1970. An unknown one is later than all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-pub(super) struct Time(i64);
+pub(super) struct LineTime(i64);
 
-impl Default for Time {
+impl Default for LineTime {
     fn default() -> Self {
         Self(i64::MAX)
     }
 }
 
-impl Time {
+impl LineTime {
     pub(super) fn get(self) -> Option<i64> {
         (self != Self::default()).then_some(self.0)
     }
 }
 
-/// What the client counted: a `cost-state` entry.
+/// The total that the client counted: a `cost-state` entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Counted {
+pub(super) struct ClientCount {
     /// In nano-dollars.
     pub(super) cost: Option<u64>,
     /// The name, the counts, and the cost in nano-dollars of each model.
@@ -346,12 +350,12 @@ pub(super) struct RunTotal {
     /// A hash of its uuid; 0 for none.
     #[serde(with = "postcard::fixint::le")]
     pub(super) line: u64,
-    pub(super) time: Time,
+    pub(super) time: LineTime,
     /// In nano-dollars.
     pub(super) cost: u64,
 }
 
-/// What a part of a file says.
+/// The usage in a part of a file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Part {
     /// The names that the copies have numbers of.
@@ -363,19 +367,19 @@ pub(super) struct Part {
     /// The offset and the time of the compaction boundaries.
     pub(super) boundaries: Vec<(u64, Option<i64>)>,
     /// The last one.
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<ClientCount>,
     /// In order.
     pub(super) run_totals: Vec<RunTotal>,
     /// The lines below which an answer can continue in the next parts of the file, and what is above each. None as long as
     /// no answer was read whose id may be that of others.
-    pub(super) lines: Vec<LineEnd>,
+    pub(super) lines: Vec<LineAbove>,
     /// The last line of each lane, for the same.
-    pub(super) lanes: Vec<LineEnd>,
+    pub(super) lanes: Vec<LineAbove>,
 }
 
 /// The hash of a line or lane, and what is above it. The numbers of answers are the places of their copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct LineEnd {
+pub(super) struct LineAbove {
     #[serde(with = "postcard::fixint::le")]
     pub(super) line: u64,
     pub(super) above: Above,
@@ -401,7 +405,7 @@ pub(super) struct Reader {
     names: Names,
     /// The copy of each answer whose id is unique.
     places: HashMap<NonZeroU128, usize>,
-    /// What shows which lines are one of the other answers.
+    /// The links that show which lines belong to one of the other answers.
     lines: AnswerLines,
     /// Whether all lines say something, as an answer was read whose id may be that of others.
     needs_all: bool,
@@ -409,7 +413,7 @@ pub(super) struct Reader {
 
 /// A line is not a JSON object.
 #[derive(Debug)]
-pub(super) struct Damaged;
+pub(super) struct DamagedLine;
 
 impl Reader {
     /// Starts with a range of a file. `needs_all` says whether an answer before it has an id that may be that of others.
@@ -423,14 +427,15 @@ impl Reader {
         self.needs_all
     }
 
-    /// Returns what was read, and continues with the next part of the file.
+    /// Returns the part so far, and starts the next part of the file.
     pub(super) fn take(&mut self) -> Part {
         self.places.clear();
         let LineEnds { lines, lanes } = self.lines.ends();
         self.lines.clear();
         let ends = |ends: Vec<(u64, Above)>| {
             let ends = ends.into_iter();
-            ends.map(|(line, above)| LineEnd { line, above }).collect()
+            ends.map(|(line, above)| LineAbove { line, above })
+                .collect()
         };
         let mut part = std::mem::take(&mut self.part);
         part.names = std::mem::take(&mut self.names).all;
@@ -439,15 +444,20 @@ impl Reader {
     }
 
     /// Reads one entry of a file of the session with the id `session`.
-    pub(super) fn read(&mut self, text: &str, offset: u64, session: &str) -> Result<(), Damaged> {
-        let body = Body::parse(text).map_err(|_| Damaged)?;
+    pub(super) fn read(
+        &mut self,
+        text: &str,
+        offset: u64,
+        session: &str,
+    ) -> Result<(), DamagedLine> {
+        let body = Body::parse(text).map_err(|_| DamagedLine)?;
         match &*self::text(&body.object, "type") {
             "assistant" => self.read_answer(&body, offset, session),
             "user" => {
                 self.read_link(&body);
                 self.read_searches(&body);
             }
-            "cost-state" => self.part.counted = Some(Counted::read(&body.object)),
+            "cost-state" => self.part.counted = Some(ClientCount::read(&body.object)),
             "result" => self.read_result(&body.object, offset),
             kind => {
                 self.read_link(&body);
@@ -465,7 +475,7 @@ impl Reader {
                 offset,
                 session: hash(text(entry, "session_id").as_bytes()),
                 line: mark(&text(entry, "uuid")),
-                time: millis(entry).map_or_else(Time::default, Time),
+                time: millis(entry).map_or_else(LineTime::default, LineTime),
                 cost,
             });
         }
@@ -491,12 +501,14 @@ impl Reader {
         let usage = message.object("usage");
         let (id, model) = (text(message, "id"), text(message, "model"));
         let named = FormNames::of(entry);
-        if model == SYNTHETIC {
+        // A message of the client itself, such as an API error. It cost nothing, and proves that another answer begins.
+        if model == SYNTHETIC_MODEL {
             if self.needs_all {
                 self.lines.add_turn(named.links(entry, hash));
             }
             return;
         }
+        // Neither counted nor identified, so it is only a link between other lines.
         if id.is_empty() && usage.is_none() {
             return self.read_link(body);
         }
@@ -506,6 +518,7 @@ impl Reader {
         // Without an id, nothing but its links shows to which answer a line belongs.
         let has_key = !id.is_empty() || links.line != 0 || links.parent != 0;
         let key = has_key.then(|| hash_of_id(&id));
+        // Some gateways give one id to all answers. Only ids of the form that the API gives can be trusted.
         let is_unique = is_message_id_of_api(&id);
         let marks = Marks::of(entry, message, &named);
         let names = &mut self.names;
@@ -520,10 +533,10 @@ impl Reader {
             of_usage("speed"),
         );
         let steps = match &usage {
-            Some(usage) => Steps::read(names, usage, counts.output),
-            None => Steps::default(),
+            Some(usage) => RequestSteps::read(names, usage, counts.output),
+            None => RequestSteps::default(),
         };
-        let time = millis(entry).map_or_else(Time::default, Time);
+        let time = millis(entry).map_or_else(LineTime::default, LineTime);
         let copy = Copy {
             id: key,
             is_unique,
@@ -550,6 +563,8 @@ impl Reader {
             client_searches: 0,
             is_merged: false,
         };
+        // From here on the links of all lines are needed. Files with ids of the API alone, nearly all, are read without
+        // them.
         self.needs_all |= !is_unique;
         let place = self.add(copy, links, is_linked);
         if self.needs_all {
@@ -561,6 +576,7 @@ impl Reader {
     /// Adds a line to the copy of its answer. Returns the place of that.
     fn add(&mut self, mut copy: Copy, links: Links, is_linked: bool) -> usize {
         let new = self.part.copies.len();
+        // Lines of one answer need not be adjacent: results of its calls are written between them.
         let place = match copy.id.filter(|_| copy.is_unique) {
             Some(id) => *self.places.entry(id).or_insert(new),
             None => {
@@ -587,6 +603,7 @@ impl Reader {
                 self.part.copies[place].is_with(copy).then_some(place)
             }
             Above::Unread(name) => {
+                // Parts are read in parallel, and the line above is in another one. `Requests::add` joins them.
                 copy.marks.line_before = name;
                 None
             }
@@ -600,6 +617,7 @@ impl Reader {
         let searches = known(result.and_then(|result| count(result, "searchCount")));
         let blocks = body.blocks.iter().flatten();
         let mut blocks = blocks.filter_map(|(_, block)| block.as_ref());
+        // Only the first result of a line is that of `toolUseResult`.
         let result = blocks.find(|block| text(block, "type") == "tool_result");
         if let (Some(block), 1..) = (result, searches) {
             let call = hash(text(block, "tool_use_id").as_bytes());
@@ -608,7 +626,7 @@ impl Reader {
     }
 }
 
-impl Counted {
+impl ClientCount {
     fn read(entry: &Object<'_>) -> Self {
         let models = entry.object("modelUsage");
         let models = models.iter().flat_map(Object::members);
@@ -662,6 +680,7 @@ fn add_calls(calls: &mut Vec<ToolCall>, more: Vec<ToolCall>) {
         *calls = more;
         return;
     }
+    // Lines of one answer can repeat its calls.
     let mut seen: HashSet<u64> = calls.iter().map(|call| call.id).collect();
     calls.extend(more.into_iter().filter(|call| seen.insert(call.id)));
 }
@@ -707,7 +726,7 @@ impl Marks {
     }
 }
 
-/// What stands for the id of answers without one.
+/// Returns the hash in place of the id of answers without one.
 pub(super) fn no_id() -> NonZeroU128 {
     hash_of_id("")
 }
@@ -716,6 +735,7 @@ pub(super) fn no_id() -> NonZeroU128 {
 fn hash_of_id(id: &str) -> NonZeroU128 {
     let one = [b"id:", id.as_bytes()].concat();
     let other = [b"\xFFid:", id.as_bytes()].concat();
+    // 64 bits may collide in a store with billions of ids, and a collision would merge two answers.
     let both = u128::from(hash(&one)) << 64 | u128::from(hash(&other));
     NonZeroU128::new(both).unwrap_or(NonZeroU128::MAX)
 }

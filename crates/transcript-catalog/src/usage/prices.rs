@@ -1,4 +1,4 @@
-//! Prices of models, and what a call costs by them.
+//! Prices of models, and the cost of a call.
 //!
 //! Amounts are integers. A price is kept in quadrillionths of a dollar for a token (10⁻¹⁵ USD), since batch
 //! prices like 0.0625 USD for a million tokens are not whole billionths; the sum of a call is rounded to
@@ -14,21 +14,21 @@ use transcript_storage::NamedInput;
 use super::Tokens;
 
 /// Made by `tools/prices.py`, which describes the words of a row. Rows are sorted by the bytes of their names.
-static TABLE: &str = include_str!("../../data/prices.tsv");
+static PRICE_TABLE: &str = include_str!("../../data/prices.tsv");
 
 /// The decimal places of a price in USD for a token.
 const DECIMAL_PLACES: u32 = 15;
 /// The decimal places of a multiplier.
 const FACTOR_PLACES: u32 = 3;
-/// One, with these.
-const ONE: u64 = 1000;
-/// The most prices of one model. There are about 50; a file must not make bands without end.
-const MAX_RATES: usize = 200;
+/// The factor 1 with this number of decimal places.
+const FACTOR_ONE: u64 = 1000;
+/// The maximum number of prices of one model. The table has about 50; a price file must not fill the memory with bands.
+const MAX_RATES_PER_MODEL: usize = 200;
 /// The name of a speed, and of its multiplier; all other multipliers are those of geos.
-const FAST: &str = "fast";
+const FAST_SPEED: &str = "fast";
 
-/// What may be before the name of a model, where the name alone is in no row.
-const MAKERS: [&str; 9] = [
+/// The prefixes of the names of models in the table. They are tried when no row has the name without one.
+const MODEL_PREFIXES: [&str; 9] = [
     "vertex_ai/",
     "azure_ai/",
     "moonshot/",
@@ -40,9 +40,9 @@ const MAKERS: [&str; 9] = [
     "dashscope/",
 ];
 /// The same, of makers whose models are in the table without it.
-const BARE_MAKERS: [&str; 2] = ["anthropic/", "openai/"];
+const OPTIONAL_PREFIXES: [&str; 2] = ["anthropic/", "openai/"];
 
-/// On what terms a call was served: fields of its usage, as they are in the file.
+/// The terms of a call: fields of its usage, as they are in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms<'a> {
     /// The field `service_tier`.
@@ -143,15 +143,16 @@ impl Prices {
 
     fn named(&self, name: &str) -> Option<ModelPrices> {
         self.row(name).or_else(|| {
-            let bare = BARE_MAKERS
+            let bare = OPTIONAL_PREFIXES
                 .iter()
                 .filter_map(|maker| self.row(name.strip_prefix(maker)?));
             let mut rows = bare.chain(
-                MAKERS
+                MODEL_PREFIXES
                     .iter()
                     .filter_map(|maker| self.row(&format!("{maker}{name}"))),
             );
             let first = rows.next()?;
+            // The same name on several platforms can have different prices. Then nothing says which one was paid.
             rows.all(|row| row.costs_like(&first)).then_some(first)
         })
     }
@@ -284,6 +285,7 @@ impl ModelPrices {
                 .zip(band.prices)
                 .filter(|(count, _)| *count > 0)
             {
+                // One unknown price makes the cost unknown. Without tokens of its kind it does not matter.
                 sum = sum.saturating_add(u128::from(count) * u128::from(price?));
             }
         }
@@ -293,10 +295,12 @@ impl ModelPrices {
             sum = sum.saturating_mul(factor);
         }
         if tokens.web_search > 0 {
+            // After the factors, which do not apply to searches.
             let searches = u128::from(tokens.web_search) * u128::from(self.search?);
-            sum = sum.saturating_add(searches.saturating_mul(u128::from(ONE * ONE)));
+            sum = sum.saturating_add(searches.saturating_mul(u128::from(FACTOR_ONE * FACTOR_ONE)));
         }
-        let unit = 10_u128.pow(DECIMAL_PLACES - 9) * u128::from(ONE * ONE);
+        // The sum is exact up to here and rounded once, so that the cost does not depend on the order of its parts.
+        let unit = 10_u128.pow(DECIMAL_PLACES - 9) * u128::from(FACTOR_ONE * FACTOR_ONE);
         Some(sum / unit + u128::from(sum % unit >= unit / 2))
     }
 
@@ -322,21 +326,21 @@ impl ModelPrices {
         let mut geos = self
             .factors
             .iter()
-            .filter(|(name, _)| name != FAST)
+            .filter(|(name, _)| name != FAST_SPEED)
             .peekable();
         match geo {
             Some(geo) if geos.peek().is_some() => {
                 Some(geos.find(|(name, _)| geo.eq_ignore_ascii_case(name))?.1)
             }
-            _ => Some(ONE),
+            _ => Some(FACTOR_ONE),
         }
     }
 
     /// The multiplier of a speed. A speed that is sold has a price: without a multiplier it is not known.
     fn speed(&self, speed: Option<&str>) -> Option<u64> {
         match speed.unwrap_or_default() {
-            "" | "standard" => Some(ONE),
-            FAST => Some(self.factors.iter().find(|(name, _)| name == FAST)?.1),
+            "" | "standard" => Some(FACTOR_ONE),
+            FAST_SPEED => Some(self.factors.iter().find(|(name, _)| name == FAST_SPEED)?.1),
             _ => None,
         }
     }
@@ -346,6 +350,7 @@ impl ModelPrices {
 fn bands(mut rates: Vec<Rate>) -> Vec<Band> {
     rates.sort_by_key(|rate| rate.from);
     let mut bands = Vec::new();
+    // A band for each threshold, with the prices of all kinds: a call is then priced by one band.
     for from in rates.iter().map(|rate| rate.from).chain([0]) {
         for tier in TIERS
             .into_iter()
@@ -405,7 +410,7 @@ fn tier_of_key(end: &str) -> Option<Tier> {
 }
 
 fn header(start: &str) -> &'static str {
-    let line = TABLE
+    let line = PRICE_TABLE
         .lines()
         .find_map(|line| line.strip_prefix(start))
         .unwrap_or_default();
@@ -414,8 +419,8 @@ fn header(start: &str) -> &'static str {
 
 /// The words of the row of the embedded table that has this name. To look through all of it takes microseconds.
 fn embedded(name: &str) -> Option<&'static str> {
-    let row = memmem::find(TABLE.as_bytes(), format!("\n{name}\t").as_bytes())?;
-    TABLE[row + name.len() + 2..].lines().next()
+    let row = memmem::find(PRICE_TABLE.as_bytes(), format!("\n{name}\t").as_bytes())?;
+    PRICE_TABLE[row + name.len() + 2..].lines().next()
 }
 
 /// The prices in the words of a row. A test checks that no word of the table is omitted here.
@@ -463,7 +468,7 @@ fn from_row(words: &str) -> ModelPrices {
     prices
 }
 
-/// The keys of the LiteLLM file, and what they are prices of. A key comes before those that it begins with.
+/// The keys of the LiteLLM file, and the kind of price of each. A key comes before those that it begins with.
 const KEYS: [(&str, Kind); 5] = [
     ("input_cost_per_token", Kind::Input),
     ("output_cost_per_token", Kind::Output),
@@ -474,14 +479,16 @@ const KEYS: [(&str, Kind); 5] = [
 
 /// The fields of an object, as they are written: numbers must not become floats.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
-/// What is wrong, and the field where it is, if it is in one.
-type Wrong = (Option<String>, &'static str);
+/// The field with the error, if it is in one, and the error.
+type FieldError = (Option<String>, &'static str);
 
 /// An entry of a price file; nothing if the model is not for conversations.
-fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
+fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, FieldError> {
     let mut fields: Fields<'_> = parsed(entry).ok_or((None, "not an object"))?;
+    // LiteLLM writes null for a price that a model does not have.
     fields.retain(|_, value| value.get() != "null");
     let text = |key| fields.get(key).map_or("", |value| value.get());
+    // Models of images, speech and embeddings have prices of other units.
     if !matches!(text("mode"), "" | "\"chat\"" | "\"responses\"") {
         return Ok(None);
     }
@@ -506,6 +513,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
                         part.get("range").and_then(|range| parsed(range));
                     let low = range.and_then(|[low, _]| decimal(low.get(), 0));
                     let low = low.ok_or(wrong("a range that is not two numbers of tokens"))?;
+                    // A band begins after its limit, the first one at 0.
                     let from = if low == 0 { 0 } else { low.saturating_add(1) };
                     for (name, kind) in KEYS {
                         if let Some(value) = part.get(name) {
@@ -554,7 +562,7 @@ fn from_json(entry: &RawValue) -> Result<Option<ModelPrices>, Wrong> {
         // The price depends on the hour: it is not known by these terms.
         rates.clear();
     }
-    if rates.len() > MAX_RATES {
+    if rates.len() > MAX_RATES_PER_MODEL {
         return Err((None, "more than 200 prices"));
     }
     prices.bands = bands(rates);
@@ -565,7 +573,8 @@ fn parsed<'a, T: serde::Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// What a key is the price of, if it is one of those that are needed: kind, tier, and from how many tokens.
+/// Returns the kind and the tier of the price of a key, and the number of tokens from which it applies; `None` if the key is
+/// not needed.
 fn price_key(key: &str, after: u64) -> Option<(Kind, Tier, u64)> {
     let (mut rest, kind) = KEYS
         .iter()
@@ -595,6 +604,7 @@ fn decimal(text: &str, places: u32) -> Option<u64> {
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    // More digits are no price, and would overflow.
     if whole.is_empty() || mantissa.len() > 40 {
         return None;
     }
@@ -616,12 +626,13 @@ fn decimal(text: &str, places: u32) -> Option<u64> {
     let read = i64::try_from(whole.len() + fraction.len()).ok()?;
     if number > 0 {
         let missing = u32::try_from((end - read).max(0)).ok()?;
+        // Digits as integers: a float would change the last place of a price, and with it sums.
         number = number.checked_mul(10_u64.checked_pow(missing)?)?;
     }
     number.checked_add(rounds)
 }
 
-/// Why a price file cannot be used, and where.
+/// An error in a price file, and its position.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {cause}", path.display())]
 pub struct PricesError {

@@ -1,4 +1,4 @@
-//! Reads what files say about usage, several files at a time.
+//! Reads the usage in files, several files at a time.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -13,30 +13,32 @@ use transcript_format::scan::utf8;
 use transcript_reader::{Error, Source};
 use transcript_storage::parallel;
 
-use super::formats::KIND;
+use super::formats::SIDECAR_KIND;
 use super::options::UsageOptions;
-use super::part::{Damaged, Part, Reader};
-use crate::cache::{Build, Cache, Lookup, PieceMaker};
+use super::part::{DamagedLine, Part, Reader};
+use crate::cache::{Cache, CacheUpdate, Lookup, PieceMaker};
 use crate::files::Catalog;
 use crate::reading::{for_each_block, for_each_in_index};
-use crate::sidecar::{Piece, Stored};
+use crate::sidecar::{Piece, StoredPiece};
 
-/// What is kept about the usage of the files of a catalog.
+/// The cache of the usage of the files of a catalog.
 pub(super) type UsageCache<'c> = Cache<'c, Arc<[u8]>>;
 
 pub(super) fn open_cache<'c>(folder: &Path, catalog: &'c Catalog) -> UsageCache<'c> {
-    Cache::new(KIND, folder, catalog, |payload: &[u8]| payload.into())
+    Cache::new(SIDECAR_KIND, folder, catalog, |payload: &[u8]| {
+        payload.into()
+    })
 }
 
-/// The maximum number of bytes after what is kept that are read even if only what is kept may be used.
-const MAX_REST: u64 = 1 << 20;
+/// The maximum number of bytes after the cached part of a file that are read even if only the cache may be used.
+const MAX_UNCACHED_REST: u64 = 1 << 20;
 
 /// The length of the part of a file that a thread reads at a time, in bytes.
 const PART_LEN: u64 = 4 << 20;
 
-/// What a line has that says something about usage: its type, or a name in it. The escapes are those
+/// Texts of which each line about usage has one: its type, or a name in it. The escapes are those
 /// with which such a text could be written as well.
-const WANTED: [&str; 11] = [
+const USAGE_MARKS: [&str; 11] = [
     "\"assistant\"",
     "\"searchCount\"",
     "\"cost-state\"",
@@ -52,18 +54,18 @@ const WANTED: [&str; 11] = [
 
 /// Finds lines that may say something about usage.
 #[derive(Debug)]
-enum Finder {
+enum LineFinder {
     Packed(Searcher),
     Automaton(AhoCorasick),
 }
 
-impl Finder {
+impl LineFinder {
     /// `None` if no finder can be made, which does not happen.
     fn new() -> Option<Self> {
-        match Searcher::new(WANTED) {
+        match Searcher::new(USAGE_MARKS) {
             Some(packed) => Some(Self::Packed(packed)),
             // The processor lacks the instructions.
-            None => AhoCorasick::new(WANTED).ok().map(Self::Automaton),
+            None => AhoCorasick::new(USAGE_MARKS).ok().map(Self::Automaton),
         }
     }
 
@@ -80,36 +82,36 @@ impl Finder {
     }
 }
 
-/// What was read.
+/// The usage of all files, and the problems of reading them.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct UsageLines {
     /// By file and offset, in order.
     pub(super) parts: Vec<(usize, u64, Part)>,
     pub(super) problems: Vec<Error>,
     pub(super) bytes: u64,
     /// The number of entries that could not be read.
     pub(super) unread: u64,
-    /// The files that were not read, as not enough is kept about them.
+    /// The files that were skipped, because too much of them is not in the cache.
     pub(super) skipped: Vec<usize>,
 }
 
-/// What to do with a file.
+/// The cached part of a file, and the part that must be read.
 #[derive(Debug, Default)]
 struct FilePlan {
     file: usize,
-    /// What is kept about its start.
+    /// The cached parts at its start.
     kept: Vec<(u64, Part)>,
-    /// From where on it is read; `None` if all is known.
+    /// The offset from which it is read; `None` if all of it is cached.
     start: Option<u64>,
-    /// If what is found out is kept.
-    build: Option<Build>,
+    /// The cache update, if the parts that are read are cached.
+    build: Option<CacheUpdate>,
     is_skipped: bool,
-    /// Whether what is kept has an answer whose id may be that of others.
+    /// Whether the cached part has an answer whose id other answers may have, too.
     needs_all: bool,
 }
 
 /// A part of a file.
-struct Task<'p> {
+struct FileRange<'p> {
     plan: &'p FilePlan,
     start: u64,
     end: u64,
@@ -117,13 +119,13 @@ struct Task<'p> {
     is_alone: bool,
 }
 
-/// What a task found.
+/// The result of reading a range of a file.
 #[derive(Default)]
-struct Found {
+struct ReadTask {
     file: usize,
     start: u64,
     parts: Vec<(u64, Part)>,
-    /// What is to be kept.
+    /// The pieces for the cache.
     pieces: Vec<Piece>,
     /// Whether an answer has an id that may be that of others, here or before.
     needs_all: bool,
@@ -140,13 +142,13 @@ struct Worker {
     reader: Reader,
 }
 
-/// Reads these files of a catalog, as far as is not kept in `cache` what they say.
+/// Reads the usage of these files of a catalog, from `cache` as far as it has them.
 pub(super) fn read_files(
     catalog: &Catalog,
     files: &[usize],
     options: &UsageOptions,
     cache: Option<&UsageCache<'_>>,
-) -> Read {
+) -> UsageLines {
     let threads = options.threads;
     if let Some(cache) = cache {
         let read_folder = |folder: &usize| cache.read_folder(*folder);
@@ -155,27 +157,30 @@ pub(super) fn read_files(
     let only_kept = options.only_kept;
     let plan = |file: &usize| plan(catalog, cache, *file, only_kept);
     let mut plans = parallel::map(files, threads, || plan);
-    let mut read = Read::default();
+    let mut read = UsageLines::default();
     for plan in &mut plans {
         if plan.is_skipped {
             read.skipped.push(plan.file);
         }
+        // Lanes are kept only where an answer has an id that others may have. The lines that follow then need their
+        // links.
         plan.needs_all = plan.kept.iter().any(|(_, part)| !part.lanes.is_empty());
         let kept = std::mem::take(&mut plan.kept).into_iter();
         let kept = kept.map(|(start, part)| (plan.file, start, part));
         read.parts.extend(kept);
     }
-    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let mut tasks: Vec<FileRange<'_>> = Vec::new();
     for plan in &plans {
         let len = catalog.files[plan.file].len;
         let Some(mut start) = plan.start else {
             options.count(len);
             continue;
         };
+        // The cached part counts for the progress, which would otherwise never reach the total.
         options.count(start.min(len));
         let first = tasks.len();
         let is_alone = len.saturating_sub(start) <= PART_LEN;
-        let task = |start, end| Task {
+        let task = |start, end| FileRange {
             plan,
             start,
             end,
@@ -191,13 +196,15 @@ pub(super) fn read_files(
             build.start(tasks.len() - first);
         }
     }
+    // The largest first, so that no thread starts with a long range when all others are done.
     tasks.sort_by_key(|task| {
         let end = catalog.files[task.plan.file].len.min(task.end);
         Reverse(end.saturating_sub(task.start))
     });
-    let finder = Finder::new();
-    let read_task = |worker: &mut Worker, task: &Task<'_>, needs_all| {
+    let finder = LineFinder::new();
+    let read_task = |worker: &mut Worker, task: &FileRange<'_>, needs_all| {
         let mut found = read_task(catalog, finder.as_ref(), worker, task, needs_all);
+        // No other range of the file can change the result, so its memory is free at once.
         if task.is_alone {
             keep(cache, task.plan, &mut found);
         }
@@ -215,6 +222,7 @@ pub(super) fn read_files(
     if !again.is_empty() {
         let of_again = again.iter().map(|task| (task.plan.file, task.start));
         let of_again: HashSet<(usize, u64)> = of_again.collect();
+        // An earlier range of the file found such an id. The ranges after it are read again, with all of their links.
         found.retain(|found| !of_again.contains(&(found.file, found.start)));
         let again = parallel::map(&again, threads, || {
             let mut worker = Worker::default();
@@ -236,7 +244,7 @@ pub(super) fn read_files(
         if found.is_damaged {
             damaged.insert(found.file);
         }
-        // Of the parts of a file, one complains.
+        // Several ranges of a file may fail for the same reason, which is reported once.
         if let Some(error) = found.problem
             && failed.insert(found.file)
         {
@@ -246,6 +254,7 @@ pub(super) fn read_files(
         let parts = parts.map(|(start, part)| (found.file, start, part));
         read.parts.extend(parts);
     }
+    // A damaged file is read by the index alone, or entries on its whole lines would count twice.
     read.parts.retain(|(file, _, _)| !damaged.contains(file));
     let damaged: Vec<&FilePlan> = plans
         .iter()
@@ -267,11 +276,12 @@ pub(super) fn read_files(
         cache.finish();
     }
     read.parts
+        // Threads finish in any order. Owners, lanes and running totals depend on the order of the files.
         .sort_unstable_by_key(|(file, start, _)| (*file, *start));
     read
 }
 
-/// Decides what has to be read of a file.
+/// Decides which part of a file has to be read.
 fn plan(
     catalog: &Catalog,
     cache: Option<&UsageCache<'_>>,
@@ -291,8 +301,8 @@ fn plan(
     let Some(cache) = cache else {
         return whole;
     };
-    let read = |pieces: &[Stored<Arc<[u8]>>]| -> Option<Vec<(u64, Part)>> {
-        let read = |piece: &Stored<Arc<[u8]>>| Some((piece.start, Part::read(&piece.kept)?));
+    let read = |pieces: &[StoredPiece<Arc<[u8]>>]| -> Option<Vec<(u64, Part)>> {
+        let read = |piece: &StoredPiece<Arc<[u8]>>| Some((piece.start, Part::read(&piece.kept)?));
         pieces.iter().map(read).collect()
     };
     match cache.look_up(file) {
@@ -311,9 +321,10 @@ fn plan(
             None if only_kept => skipped,
             None => whole,
         },
-        Lookup::Known(known) if only_kept && known.rest > MAX_REST => skipped,
+        Lookup::Known(known) if only_kept && known.rest > MAX_UNCACHED_REST => skipped,
         Lookup::Known(known) => {
             let Some(mut kept) = read(&known.pieces) else {
+                // A payload that this build cannot read, in spite of the version in its header.
                 return if only_kept { skipped } else { whole };
             };
             if known.rest == 0 {
@@ -340,13 +351,13 @@ fn plan(
 
 /// Returns the tasks before which another one of the same file found an answer whose id may be that of others, so that
 /// lines matter that they omitted.
-fn tasks_with_more<'t>(tasks: &'t [Task<'t>], found: &[Found]) -> Vec<&'t Task<'t>> {
+fn tasks_with_more<'t>(tasks: &'t [FileRange<'t>], found: &[ReadTask]) -> Vec<&'t FileRange<'t>> {
     let mut first: HashMap<usize, u64> = HashMap::new();
     for found in found.iter().filter(|found| found.needs_all) {
         let first = first.entry(found.file).or_insert(found.start);
         *first = found.start.min(*first);
     }
-    let has_more = |task: &&Task<'_>| {
+    let has_more = |task: &&FileRange<'_>| {
         let first = first.get(&task.plan.file);
         !task.plan.needs_all && first.is_some_and(|first| *first < task.start)
     };
@@ -356,15 +367,15 @@ fn tasks_with_more<'t>(tasks: &'t [Task<'t>], found: &[Found]) -> Vec<&'t Task<'
 /// Reads the lines that start in a part of a file.
 fn read_task(
     catalog: &Catalog,
-    finder: Option<&Finder>,
+    finder: Option<&LineFinder>,
     worker: &mut Worker,
-    task: &Task<'_>,
+    task: &FileRange<'_>,
     needs_all: bool,
-) -> Found {
-    let mut found = Found {
+) -> ReadTask {
+    let mut found = ReadTask {
         file: task.plan.file,
         start: task.start,
-        ..Found::default()
+        ..ReadTask::default()
     };
     worker.reader.start(needs_all);
     let (parts, pieces) = (&mut found.parts, &mut found.pieces);
@@ -377,21 +388,22 @@ fn read_task(
     found
 }
 
-/// Keeps what a task found.
-fn keep(cache: Option<&UsageCache<'_>>, plan: &FilePlan, found: &mut Found) {
+/// Caches the result of a task.
+fn keep(cache: Option<&UsageCache<'_>>, plan: &FilePlan, found: &mut ReadTask) {
     if let Some((cache, build)) = cache.zip(plan.build.as_ref()) {
         let pieces = std::mem::take(&mut found.pieces);
+        // An incomplete range would be a gap in the cache.
         let pieces = (!found.is_damaged && found.problem.is_none()).then_some(pieces);
         cache.done(plan.file, build, pieces, found.is_damaged);
     }
 }
 
-/// Adds what the lines say that start in a part of a file, and what is to be kept of it; `None` if one is damaged.
+/// Adds the usage of the lines that start in a part of a file, and the pieces for the cache; `None` if one is damaged.
 fn read_part(
     catalog: &Catalog,
-    finder: Option<&Finder>,
+    finder: Option<&LineFinder>,
     worker: &mut Worker,
-    task: &Task<'_>,
+    task: &FileRange<'_>,
     parts: &mut Vec<(u64, Part)>,
     pieces: &mut Vec<Piece>,
 ) -> Result<Option<u64>, Error> {
@@ -413,7 +425,7 @@ fn read_part(
         if !builds {
             return read_lines(finder, reader, offset, bytes, session).is_some();
         }
-        // What is not ended may be continued, so it is not kept.
+        // A line without a line feed may still grow, so it is not cached.
         let ended = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         if read_lines(finder, reader, offset, &bytes[..ended], session).is_none() {
             return false;
@@ -438,7 +450,7 @@ fn read_part(
 
 /// Reads whole lines; `None` if one is damaged.
 fn read_lines(
-    finder: Option<&Finder>,
+    finder: Option<&LineFinder>,
     reader: &mut Reader,
     offset: u64,
     bytes: &[u8],
@@ -474,7 +486,7 @@ fn read_lines(
         if line.len() > DEFAULT_LINE_CAP {
             return None;
         }
-        let read = utf8(line).ok_or(Damaged);
+        let read = utf8(line).ok_or(DamagedLine);
         let read = read.and_then(|text| reader.read(text, offset + start as u64, session));
         if is_wanted && read.is_err() {
             return None;
@@ -489,11 +501,11 @@ fn read_with_index(
     worker: &mut Worker,
     plan: &FilePlan,
     cache: Option<&UsageCache<'_>>,
-) -> Found {
+) -> ReadTask {
     let file = plan.file;
-    let mut found = Found {
+    let mut found = ReadTask {
         file,
-        ..Found::default()
+        ..ReadTask::default()
     };
     let session = session_of(catalog, file);
     let reader = &mut worker.reader;

@@ -1,4 +1,4 @@
-//! Sums of requests by what they belong to.
+//! Reports: sums of requests, grouped by kinds of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use transcript_format::units::dollars;
 
 use super::tokens::Tokens;
 
-/// What the rows of a report are about. Every request belongs to one row of each kind.
+/// The kind of the rows of a report. Every request belongs to one row of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum By {
@@ -86,7 +86,7 @@ impl By {
     }
 }
 
-/// What a row is about, of one kind.
+/// The value of one kind by which the requests of a row were grouped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Key {
@@ -115,11 +115,11 @@ impl fmt::Display for Key {
     }
 }
 
-/// Which requests to sum up, and how.
+/// A report: the requests to sum up, and the kinds of its rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// What the rows are about; empty for the total alone.
+    /// The kinds by which requests are grouped; empty for the total only.
     pub by: Vec<By>,
     /// Leaves out earlier requests and those without a time, in milliseconds since 1970.
     pub since: Option<i64>,
@@ -148,7 +148,7 @@ impl Report {
 pub struct Sums {
     /// The number of requests. Side calls do not count.
     pub requests: u64,
-    /// How many of them have no final counts.
+    /// The number of requests without final counts.
     pub incomplete: u64,
     /// The tokens, and the searches of the web.
     pub tokens: Tokens,
@@ -156,7 +156,7 @@ pub struct Sums {
     pub web_fetch: u64,
     /// The price of all calls whose price is known, in nano-dollars; `None` if none is known.
     pub cost: Option<u128>,
-    /// What the lines of old clients say they cost, in nano-dollars; `None` if none says so.
+    /// The sum of the costs that lines of old clients have, in nano-dollars; `None` if no line has one.
     pub reported_cost: Option<u128>,
     /// The models whose price is not known.
     pub unknown_models: BTreeSet<Arc<str>>,
@@ -220,7 +220,7 @@ pub fn sort_by_cost(rows: &mut [Row]) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row {
-    /// What it is about, one key for each kind of the report, in its order.
+    /// The keys of the row, one for each kind of the report, in its order.
     pub keys: Vec<Key>,
     /// The sums.
     pub sums: Sums,
@@ -244,7 +244,7 @@ pub struct Block {
     pub sums: Sums,
 }
 
-/// How fast a block goes.
+/// The speed of a block: tokens per minute, cost per hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rate {
@@ -314,7 +314,7 @@ impl Iterator for Rows {
 
 impl ExactSizeIterator for Rows {}
 
-/// What the client itself counted for a session, beside our sum of it.
+/// The total that the client itself counted for a session, next to our sum of it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClientTotal {
@@ -328,7 +328,7 @@ pub struct ClientTotal {
     pub models: Vec<ModelTotal>,
 }
 
-/// What the client counted for a model, beside our sum.
+/// The total that the client counted for a model, next to our sum.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelTotal {

@@ -7,11 +7,12 @@ use std::num::NonZeroU128;
 use transcript_format::answers::{Above, AnswerCopies, AnswerLines, AnswerMark, LineEnds};
 
 use super::part::{
-    Copy, Count, Counted, Counts, LineEnd, Name, Names, Part, RunTotal, Step, known, no_id,
+    ClientCount, Copy, Count, Counts, LineAbove, NameNumber, Names, Part, RequestStep, RunTotal,
+    known, no_id,
 };
 use super::tokens::Tokens;
 
-/// One call of the API and its answer: the copy that owns it, with what the others say.
+/// One call of the API and its answer: the copy that owns it, completed with values of the other copies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'r> {
     /// The number of the file that owns it.
@@ -19,24 +20,24 @@ pub(super) struct Request<'r> {
     pub(super) copy: &'r Copy,
 }
 
-/// The requests of all files, each once, and what else is known.
+/// The requests of all files, each once, and other values of the files.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     /// In the order of the files and of offsets.
-    parts: Vec<(Place, Vec<Copy>)>,
+    parts: Vec<(PartOwner, Vec<Copy>)>,
     pub(super) names: Names,
     /// By the number of the file.
     pub(super) facts: Vec<FileFacts>,
-    /// What results of the client's `WebSearch` say: file, hash of the call, searches.
+    /// Results of the client's `WebSearch`: file, hash of the call, number of searches.
     searches: Vec<(u32, u64, u64)>,
     /// The files with running totals.
-    runs: Vec<Place>,
+    runs: Vec<PartOwner>,
     /// The number of searches whose call is not in their file.
     pub(super) unmatched_searches: u64,
     /// The lines of the last file.
     lines: FileLines,
     /// The copies that continue an answer of an earlier part of their file, and the first of it.
-    later: HashMap<At, At>,
+    later: HashMap<CopyPosition, CopyPosition>,
 }
 
 /// The lines of the parts of a file, for answers that are in several.
@@ -45,15 +46,15 @@ struct FileLines {
     file: u32,
     lines: AnswerLines,
     /// The first copy of each answer.
-    answers: Vec<At>,
+    answers: Vec<CopyPosition>,
 }
 
-/// What is known of a file apart from requests.
+/// Values of a file besides its requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileFacts {
     /// The offset and the time of the compaction boundaries, in order.
     pub(super) boundaries: Vec<(u64, Option<i64>)>,
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<ClientCount>,
     /// In order, until they are added to the requests.
     run_totals: Vec<RunTotal>,
     /// The number of requests of which it has a copy that another session owns.
@@ -62,7 +63,7 @@ pub(super) struct FileFacts {
 
 /// The file of a part, as far as the owner depends on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct PartOwner {
     pub(super) file: u32,
     pub(super) session: u32,
     pub(super) is_subagent: bool,
@@ -71,7 +72,7 @@ pub(super) struct Place {
 }
 
 /// The place of a copy: the number of its part, and its own in it.
-type At = (u32, u32);
+type CopyPosition = (u32, u32);
 
 impl Requests {
     /// Starts with no requests of this number of files.
@@ -83,12 +84,13 @@ impl Requests {
     }
 
     /// Adds the next part of a file. The parts of one file come in order.
-    pub(super) fn add(&mut self, place: Place, part: Part) {
+    pub(super) fn add(&mut self, place: PartOwner, part: Part) {
         let names = part.names.iter();
-        let names: Vec<Name> = names.map(|name| self.names.number(name)).collect();
+        let names: Vec<NameNumber> = names.map(|name| self.names.number(name)).collect();
         let facts = &mut self.facts[place.file as usize];
         facts.boundaries.extend(part.boundaries);
         if part.counted.is_some() {
+            // The parts come in order, and the last total of a file counts.
             facts.counted = part.counted;
         }
         if !part.run_totals.is_empty() && facts.run_totals.is_empty() {
@@ -102,6 +104,7 @@ impl Requests {
         for copy in &mut copies {
             copy.for_each_name(|name| {
                 let at = (*name as usize).checked_sub(1);
+                // A payload can state a number for which it has no name.
                 *name = at.and_then(|at| names.get(at)).copied().unwrap_or(0);
             });
         }
@@ -112,7 +115,13 @@ impl Requests {
     }
 
     /// Finds the copies that continue an answer of an earlier part of the file.
-    fn add_lines(&mut self, file: u32, copies: &[Copy], lines: Vec<LineEnd>, lanes: Vec<LineEnd>) {
+    fn add_lines(
+        &mut self,
+        file: u32,
+        copies: &[Copy],
+        lines: Vec<LineAbove>,
+        lanes: Vec<LineAbove>,
+    ) {
         let of_file = &mut self.lines;
         if of_file.file != file {
             *of_file = FileLines {
@@ -120,6 +129,7 @@ impl Requests {
                 ..FileLines::default()
             };
         }
+        // All ids in this part are unique, so no links are needed.
         if lines.is_empty() && lanes.is_empty() {
             return;
         }
@@ -135,6 +145,7 @@ impl Requests {
             });
             let mut known = known.filter(|number| {
                 let (of, at) = of_file.answers[*number as usize];
+                // A link alone is not enough: a gateway's id can be that of the answer above, too.
                 !copy.is_unique && self.parts[of as usize].1[at as usize].is_with(copy)
             });
             let number = known.next();
@@ -152,7 +163,7 @@ impl Requests {
             }));
         }
         of_file.answers.append(&mut added);
-        let ends = |ends: Vec<LineEnd>| -> Vec<_> {
+        let ends = |ends: Vec<LineAbove>| -> Vec<_> {
             ends.into_iter().map(|end| (end.line, end.above)).collect()
         };
         let number = |there: u32| numbers.get(there as usize).copied();
@@ -165,8 +176,8 @@ impl Requests {
         self.add_searches();
         self.add_run_totals();
         let count = self.parts.iter().map(|(_, copies)| copies.len()).sum();
-        let mut first_of: HashMap<NonZeroU128, At> = HashMap::with_capacity(count);
-        let mut groups: HashMap<NonZeroU128, Vec<At>> = HashMap::new();
+        let mut first_of: HashMap<NonZeroU128, CopyPosition> = HashMap::with_capacity(count);
+        let mut groups: HashMap<NonZeroU128, Vec<CopyPosition>> = HashMap::new();
         for (part, (_, copies)) in (0..).zip(&self.parts) {
             for (number, copy) in (0..).zip(copies) {
                 let at = (part, number);
@@ -177,6 +188,7 @@ impl Requests {
                 }
             }
         }
+        // It has an entry for each request, and merging needs memory.
         drop(first_of);
         for group in groups.into_values() {
             for answer in self.answers(&group) {
@@ -196,12 +208,12 @@ impl Requests {
     }
 
     /// Divides the copies with one id, which are in the order of their files and offsets, into those of each answer.
-    fn answers(&self, group: &[At]) -> Vec<Vec<At>> {
-        let copy = |at: &At| &self.parts[at.0 as usize].1[at.1 as usize];
+    fn answers(&self, group: &[CopyPosition]) -> Vec<Vec<CopyPosition>> {
+        let copy = |at: &CopyPosition| &self.parts[at.0 as usize].1[at.1 as usize];
         let has_one_a_file = self.has_one_a_file(group);
         let mut unique = Vec::new();
-        let mut others: Vec<Vec<At>> = Vec::new();
-        let mut numbers: HashMap<At, u32> = HashMap::new();
+        let mut others: Vec<Vec<CopyPosition>> = Vec::new();
+        let mut numbers: HashMap<CopyPosition, u32> = HashMap::new();
         let mut copies = AnswerCopies::default();
         for at in group {
             if copy(at).is_unique {
@@ -213,6 +225,7 @@ impl Requests {
                 let place = self.parts[first.0 as usize].0;
                 let copy = copy(first);
                 let mut marks = marks_of(copy);
+                // A subagent or a sidechain can replay lines of its parent. The same content shows it.
                 if has_one_a_file && copy.marks.content != 0 {
                     let is_side = place.is_subagent || copy.is_sidechain;
                     marks.push(AnswerMark::Replayed(copy.marks.content, is_side));
@@ -231,7 +244,7 @@ impl Requests {
     }
 
     /// Returns whether the id of these copies says something: there is one, and no file has several answers with it.
-    fn has_one_a_file(&self, group: &[At]) -> bool {
+    fn has_one_a_file(&self, group: &[CopyPosition]) -> bool {
         let firsts = group.iter().filter(|at| !self.later.contains_key(at));
         let mut files = firsts.map(|(part, _)| self.parts[*part as usize].0.file);
         let mut last = files.next();
@@ -242,7 +255,7 @@ impl Requests {
         has_id && files.all(|file| last.replace(file) != Some(file))
     }
 
-    fn take(&mut self, (part, number): At) -> Copy {
+    fn take(&mut self, (part, number): CopyPosition) -> Copy {
         let copy = &mut self.parts[part as usize].1[number as usize];
         let merged = Copy {
             is_merged: true,
@@ -252,9 +265,9 @@ impl Requests {
     }
 
     /// Makes one request of copies, which are in the order of their files and offsets.
-    fn merge_group(&mut self, group: &[At]) {
-        // What several parts of a file say is one copy.
-        let mut copies: Vec<(At, Place, Copy)> = Vec::new();
+    fn merge_group(&mut self, group: &[CopyPosition]) {
+        // Lines of one answer in several parts of a file are one copy, not several requests.
+        let mut copies: Vec<(CopyPosition, PartOwner, Copy)> = Vec::new();
         for at in group {
             let place = self.parts[at.0 as usize].0;
             let copy = self.take(*at);
@@ -263,6 +276,7 @@ impl Requests {
                 None => copies.push((*at, place, copy)),
             }
         }
+        // The order of docs/usage.md: the earliest transcript owns what others copied.
         copies.sort_by_key(|(_, place, copy)| {
             let odd = [
                 copy.is_forked,
@@ -277,11 +291,13 @@ impl Requests {
             return;
         };
         for (_, other, copy) in copies {
+            // Only copies that another session owns are counted.
             if other.session != place.session {
                 self.facts[other.file as usize].copies += 1;
             }
             owner.has_stop |= copy.has_stop;
             owner.counts = owner.counts.max(copy.counts);
+            // The largest and not the sum: each copy has the results of the same searches.
             owner.client_searches = owner.client_searches.max(copy.client_searches);
             owner.reported = owner.reported.max(copy.reported);
             if owner.model == 0 {
@@ -306,11 +322,12 @@ impl Requests {
             let mut before: HashMap<u64, u64> = HashMap::new();
             let costs = totals.into_iter().map(|total| {
                 let last = before.insert(total.session, total.cost).unwrap_or(0);
+                // A smaller total is that of another process, which started at 0.
                 let cost = total.cost.checked_sub(last).unwrap_or(total.cost);
                 RunTotal { cost, ..total }
             });
             let mut costs = costs.peekable();
-            let of_file = |(other, _): &&mut (Place, Vec<Copy>)| other.file == place.file;
+            let of_file = |(other, _): &&mut (PartOwner, Vec<Copy>)| other.file == place.file;
             let copies = self.parts.iter_mut().filter(of_file);
             let mut copies = copies.flat_map(|(_, copies)| copies).peekable();
             while let Some(copy) = copies.next() {
@@ -355,7 +372,7 @@ impl Requests {
     }
 }
 
-/// Returns what shows that a copy is of the answer of another file.
+/// Returns the marks by which a copy is recognized as one of an answer in another file.
 fn marks_of(copy: &Copy) -> Vec<AnswerMark> {
     let Copy {
         marks, first_time, ..
@@ -414,18 +431,20 @@ impl<'r> Request<'r> {
         let sum = own.iter().copied();
         let sum = sum.fold(Tokens::default(), Tokens::saturating_add);
         let all = self.tokens();
+        // Steps are priced only if they explain all tokens of the request; otherwise a part of it would have no price.
         let is_sum = [sum.input, sum.output, sum.cache_read]
             == [all.input, all.output, all.cache_read]
             && sum.prompt() == all.prompt();
         if own.len() < 2 || !is_sum {
             return Vec::new();
         }
+        // Steps do not have the searches, whose price does not depend on the prompt.
         own[0].web_search = all.web_search;
         own
     }
 
     /// Returns the calls of other models within it, each with its model.
-    pub(super) fn side_calls(&self) -> impl Iterator<Item = (Name, Tokens)> + use<'r> {
+    pub(super) fn side_calls(&self) -> impl Iterator<Item = (NameNumber, Tokens)> + use<'r> {
         let request = *self;
         let steps = self.copy.steps.list.iter();
         let side = steps.filter(move |step| request.is_side_call(step));
@@ -439,12 +458,12 @@ impl<'r> Request<'r> {
         })
     }
 
-    fn is_side_call(&self, step: &Step) -> bool {
+    fn is_side_call(&self, step: &RequestStep) -> bool {
         !step.is_message || step.model != 0 && step.model != self.copy.model
     }
 }
 
-/// Returns what stands for the result of a run that made no request.
+/// Returns a copy for the result of a run that made no request.
 fn result_without_request(total: RunTotal) -> Copy {
     let mut copy = Copy {
         id: NonZeroU128::new(total.line.into()),
@@ -468,7 +487,7 @@ pub(super) fn tokens(counts: &Counts) -> Tokens {
     Tokens {
         input: known(counts.input),
         output: known(counts.output),
-        // What has no lifetime is of the usual one.
+        // A cache write without a lifetime has the default one of the API, five minutes.
         cache_write_5m: minutes.max(all.saturating_sub(hour)),
         cache_write_1h: hour,
         cache_read: known(counts.cache_read),

@@ -1,4 +1,4 @@
-//! Sums up requests: what each costs, and the rows to which it belongs.
+//! Sums up requests: the cost of each, and the rows to which it belongs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use transcript_storage::parallel;
 
 use super::branches::Branches;
-use super::part::{Name, Names, known};
+use super::part::{NameNumber, Names, known};
 use super::prices::{ModelPrices, Prices, Terms};
 use super::report::{Block, By, Key, Report, Row, Sums};
 use super::requests::{Request, Requests};
@@ -18,17 +18,17 @@ use super::tokens::Tokens;
 use super::{OwnerFile, Usage};
 
 /// The length of a block, in milliseconds.
-const BLOCK: i64 = 5 * HOUR;
-const HOUR: i64 = 3_600_000;
+const BLOCK_MILLIS: i64 = 5 * HOUR_MILLIS;
+const HOUR_MILLIS: i64 = 3_600_000;
 /// The agent of a sidechain without an id.
-const SIDECHAIN: &str = "sidechain";
+const UNNAMED_SIDECHAIN: &str = "sidechain";
 /// The name of a model that is not named.
 const NO_MODEL: &str = "(no model)";
 
 /// One priced call of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pub(super) model: Name,
+pub(super) struct PricedCall {
+    pub(super) model: NameNumber,
     tokens: Tokens,
     cost: Option<u128>,
 }
@@ -46,13 +46,14 @@ impl<'u> PriceList<'u> {
         let names = &requests.names;
         let mut is_model = vec![false; names.all.len() + 1];
         for request in requests.iter() {
+            // Only names of models are looked up: the same list has the names of tools, branches and tiers.
             is_model[request.copy.model as usize] = true;
             for (model, _) in request.side_calls() {
                 is_model[model as usize] = true;
             }
         }
         let find = |(number, is_model): (usize, &bool)| {
-            let name = names.get(number as Name).filter(|_| *is_model)?;
+            let name = names.get(number as NameNumber).filter(|_| *is_model)?;
             prices.model(name)
         };
         Self {
@@ -62,14 +63,14 @@ impl<'u> PriceList<'u> {
     }
 
     /// Returns the calls of a request: itself, and its side calls.
-    fn calls(&self, request: Request<'_>) -> Calls {
+    fn calls(&self, request: Request<'_>) -> RequestCalls {
         let copy = request.copy;
         let terms = Terms {
             service_tier: self.names.get(copy.service_tier),
             inference_geo: self.names.get(copy.inference_geo),
             speed: self.names.get(copy.speed),
         };
-        let price = |model: Name, tokens: &Tokens| {
+        let price = |model: NameNumber, tokens: &Tokens| {
             if *tokens == Tokens::default() {
                 // Nothing that could have a price.
                 return Some(0);
@@ -78,24 +79,26 @@ impl<'u> PriceList<'u> {
             model.cost(tokens, &terms)
         };
         let (tokens, steps) = (request.tokens(), request.steps());
+        // The price of a token can depend on the length of the prompt, and each step has a prompt of its own.
         let cost = if steps.is_empty() {
             price(copy.model, &tokens)
         } else {
             steps.iter().try_fold(0u128, |sum, step| {
+                // Without the price of one step the cost is unknown: a part of the sum would look like the whole.
                 Some(sum.saturating_add(price(copy.model, step)?))
             })
         };
-        let own = Call {
+        let own = PricedCall {
             model: copy.model,
             tokens,
             cost,
         };
-        let side = request.side_calls().map(|(model, tokens)| Call {
+        let side = request.side_calls().map(|(model, tokens)| PricedCall {
             model,
             tokens,
             cost: price(model, &tokens),
         });
-        Calls {
+        RequestCalls {
             own,
             side: side.collect(),
         }
@@ -104,34 +107,34 @@ impl<'u> PriceList<'u> {
 
 /// The calls of a request.
 #[derive(Debug)]
-struct Calls {
-    own: Call,
-    side: Vec<Call>,
+struct RequestCalls {
+    own: PricedCall,
+    side: Vec<PricedCall>,
 }
 
-impl Calls {
-    fn iter(&self) -> impl Iterator<Item = &Call> + Clone {
+impl RequestCalls {
+    fn iter(&self) -> impl Iterator<Item = &PricedCall> + Clone {
         [&self.own].into_iter().chain(&self.side)
     }
 }
 
 /// Sums that are being made.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct RunningSums {
     sums: Sums,
     /// Numbers of the names of models without a price.
-    unknown: BTreeSet<Name>,
+    unknown: BTreeSet<NameNumber>,
     times: Option<(i64, i64)>,
 }
 
 /// One of several equal parts; the first ones get one more where it does not come out even.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct EqualShare {
     number: u64,
     of: u64,
 }
 
-impl Share {
+impl EqualShare {
     const ALL: Self = Self { number: 0, of: 1 };
 
     fn count(self, all: u64) -> u64 {
@@ -144,12 +147,12 @@ impl Share {
     }
 }
 
-impl Sum {
+impl RunningSums {
     fn add<'a>(
         &mut self,
         request: Request<'_>,
-        calls: impl Iterator<Item = &'a Call>,
-        share: Share,
+        calls: impl Iterator<Item = &'a PricedCall>,
+        share: EqualShare,
     ) {
         let sums = &mut self.sums;
         for call in calls {
@@ -165,6 +168,8 @@ impl Sum {
                 None => {
                     let all = tokens.prompt().saturating_add(tokens.output);
                     sums.unpriced_tokens = sums.unpriced_tokens.saturating_add(all);
+                    // The tokens count all the same. The report names the model, so that the cost is known to be a lower
+                    // bound.
                     self.unknown.insert(call.model);
                 }
             }
@@ -175,9 +180,10 @@ impl Sum {
         }
     }
 
-    /// Adds what a request has once, whatever it calls.
+    /// Adds the counts that a request has once, however many calls it has.
     fn add_request(&mut self, request: Request<'_>, is_deleted: bool) {
         let sums = &mut self.sums;
+        // A `result` line in a file without requests has a cost, but is not a request.
         if !request.copy.is_result {
             sums.requests += 1;
             sums.incomplete += u64::from(request.is_incomplete());
@@ -192,6 +198,7 @@ impl Sum {
     }
 
     fn finish(mut self, names: &Names) -> (Sums, Option<(i64, i64)>) {
+        // Without calls the cost is 0. With calls of which none has a price it stays unknown, which is never 0.
         if self.unknown.is_empty() {
             self.sums.cost.get_or_insert(0);
         }
@@ -204,7 +211,7 @@ impl Sum {
 
 /// The numbers of the keys of one kind.
 #[derive(Debug, Default)]
-struct Keys {
+struct RowKeys {
     numbers: HashMap<Key, u32>,
     /// Those of keys that a number stands for, which is looked up faster.
     known: HashMap<u64, u32>,
@@ -213,9 +220,10 @@ struct Keys {
     all: Vec<Key>,
 }
 
-impl Keys {
+impl RowKeys {
     /// Returns the number of the key that `id` always stands for.
     fn known(&mut self, id: u64, key: impl FnOnce() -> Key) -> u32 {
+        // Requests come in the order of files, so nearly all of them have the key of the one before.
         if let Some((_, number)) = self.last.filter(|last| last.0 == id) {
             return number;
         }
@@ -243,14 +251,15 @@ impl Keys {
 #[derive(Debug, Default)]
 struct RowSums {
     numbers: HashMap<Box<[u32]>, usize>,
-    sums: Vec<Sum>,
+    sums: Vec<RunningSums>,
     /// The last one, which mostly is the next one, too.
     last: (Vec<u32>, usize),
 }
 
 impl RowSums {
-    fn row(&mut self, key: &[u32]) -> &mut Sum {
+    fn row(&mut self, key: &[u32]) -> &mut RunningSums {
         let new = self.sums.len();
+        // Comparing with the last row is cheaper than a hash of the combined key, and mostly enough.
         if new > 0 && self.last.0 == key {
             return &mut self.sums[self.last.1];
         }
@@ -259,7 +268,7 @@ impl RowSums {
             None => *self.numbers.entry(key.into()).or_insert(new),
         };
         if number == new {
-            self.sums.push(Sum::default());
+            self.sums.push(RunningSums::default());
         }
         self.last.0.clear();
         self.last.0.extend(key);
@@ -278,7 +287,7 @@ struct Period<'z> {
 }
 
 impl Period<'_> {
-    fn number(&mut self, time: Option<i64>, keys: &mut Keys) -> u32 {
+    fn number(&mut self, time: Option<i64>, keys: &mut RowKeys) -> u32 {
         let Some(time) = time else {
             return keys.number(Key::None);
         };
@@ -295,6 +304,7 @@ impl Period<'_> {
             _ => first.to_string(),
         };
         let number = keys.number(Key::Text(text.into()));
+        // The start of a day in the time zone, not 24 hours: a day has 23 or 25 when the clocks change.
         let millis = |date: Date| {
             let start = date.to_zoned(self.zone.clone()).ok()?;
             Some(start.timestamp().as_millisecond())
@@ -337,6 +347,8 @@ impl Usage<'_> {
                 return true;
             }
             let Some(time) = request.time() else {
+                // Without a time it cannot be in the range. The report says how many there are, instead of omitting them
+                // silently.
                 without_time += 1;
                 return false;
             };
@@ -349,7 +361,7 @@ impl Usage<'_> {
     pub(super) fn sum_rows(&self, report: &Report, prices: &Prices) -> (Vec<Row>, Row, u64) {
         let (chosen, without_time) = self.chosen(report);
         let list = PriceList::new(&self.requests, prices);
-        let mut keys: Vec<Keys> = report.by.iter().map(|_| Keys::default()).collect();
+        let mut keys: Vec<RowKeys> = report.by.iter().map(|_| RowKeys::default()).collect();
         let starts = if report.by.contains(&By::Hour5) {
             block_starts(&chosen)
         } else {
@@ -375,18 +387,20 @@ impl Usage<'_> {
                 .map(|(place, _)| place)
                 .collect()
         };
+        // A request has several models with side calls, and several tools: each of them gets a row, so these keys are
+        // set in the loops below. All other keys are the same for all parts of a request.
         let (model_at, tool_at) = (places(By::Model), places(By::Tool));
         let mut rows = RowSums::default();
-        let mut total = Sum::default();
+        let mut total = RunningSums::default();
         let mut key = vec![0; report.by.len()];
-        let text = |name: Name| match self.requests.names.get(name) {
+        let text = |name: NameNumber| match self.requests.names.get(name) {
             Some(name) => Key::Text(name.into()),
             None => Key::None,
         };
         for (at, request) in chosen.iter().copied().enumerate() {
             let calls = list.calls(request);
             let file = &self.files[request.file as usize];
-            total.add(request, calls.iter(), Share::ALL);
+            total.add(request, calls.iter(), EqualShare::ALL);
             total.add_request(request, file.is_deleted);
             for (place, by) in report.by.iter().enumerate() {
                 let keys = &mut keys[place];
@@ -413,6 +427,8 @@ impl Usage<'_> {
                     By::Model | By::Tool => 0,
                 };
             }
+            // Equal parts, so that the rows of tools add up to the total. Without tools the request is one part with the
+            // null key.
             let shares = if !tool_at.is_empty() {
                 request.copy.calls.len().max(1)
             } else {
@@ -423,7 +439,7 @@ impl Usage<'_> {
                     let tool = request.copy.calls.get(number).map_or(0, |call| call.tool);
                     key[*place] = keys[*place].known(u64::from(tool), || text(tool));
                 }
-                let share = Share {
+                let share = EqualShare {
                     number: number as u64,
                     of: shares as u64,
                 };
@@ -442,13 +458,14 @@ impl Usage<'_> {
                     }
                     let row = rows.row(&key);
                     row.add(request, [call].into_iter(), share);
+                    // The request itself counts once, in the row of its first part.
                     if number == 0 && of_request == 0 {
                         row.add_request(request, file.is_deleted);
                     }
                 }
             }
         }
-        let row = |keys: Vec<Key>, sum: Sum| {
+        let row = |keys: Vec<Key>, sum: RunningSums| {
             let (sums, times) = sum.finish(&self.requests.names);
             Row { keys, sums, times }
         };
@@ -460,6 +477,7 @@ impl Usage<'_> {
             row(keys.collect(), sum)
         });
         let mut rows: Vec<Row> = rows.collect();
+        // The map has random order, and the output must not.
         rows.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
         if report.by.is_empty() {
             rows.clear();
@@ -470,24 +488,26 @@ impl Usage<'_> {
     pub(super) fn sum_blocks(&self, report: &Report, prices: &Prices, now: i64) -> Vec<Block> {
         let (mut chosen, _) = self.chosen(report);
         let list = PriceList::new(&self.requests, prices);
+        // A request without a time belongs to no block, so their sum can be less than the total.
         chosen.retain(|request| request.time().is_some());
         let starts = block_starts(&chosen);
-        let mut sums: BTreeMap<i64, Sum> = BTreeMap::new();
+        let mut sums: BTreeMap<i64, RunningSums> = BTreeMap::new();
         for (request, start) in chosen.iter().copied().zip(starts) {
             let Some(start) = start else { continue };
             let sum = sums.entry(start).or_default();
             let calls = list.calls(request);
-            sum.add(request, calls.iter(), Share::ALL);
+            sum.add(request, calls.iter(), EqualShare::ALL);
             sum.add_request(request, self.files[request.file as usize].is_deleted);
         }
         let blocks = sums.into_iter().filter_map(|(start, sum)| {
             let (sums, times) = sum.finish(&self.requests.names);
-            let (times, end) = (times?, start.saturating_add(BLOCK));
+            let (times, end) = (times?, start.saturating_add(BLOCK_MILLIS));
             Some(Block {
                 start,
                 end,
                 times,
-                is_active: (start..end).contains(&now) && now.saturating_sub(times.1) < BLOCK,
+                is_active: (start..end).contains(&now)
+                    && now.saturating_sub(times.1) < BLOCK_MILLIS,
                 sums,
             })
         });
@@ -501,15 +521,18 @@ impl Usage<'_> {
         wants: impl Fn(Request<'_>) -> bool,
     ) -> (Sums, BTreeMap<Arc<str>, Sums>) {
         let list = PriceList::new(&self.requests, prices);
-        let (mut all, mut models) = (Sum::default(), HashMap::<Name, Sum>::new());
+        let (mut all, mut models) = (
+            RunningSums::default(),
+            HashMap::<NameNumber, RunningSums>::new(),
+        );
         for request in self.requests.iter().filter(|request| wants(*request)) {
             let is_deleted = self.files[request.file as usize].is_deleted;
             let calls = list.calls(request);
-            all.add(request, calls.iter(), Share::ALL);
+            all.add(request, calls.iter(), EqualShare::ALL);
             all.add_request(request, is_deleted);
             for (number, call) in calls.iter().enumerate() {
                 let sum = models.entry(call.model).or_default();
-                sum.add(request, [call].into_iter(), Share::ALL);
+                sum.add(request, [call].into_iter(), EqualShare::ALL);
                 if number == 0 {
                     sum.add_request(request, is_deleted);
                 }
@@ -524,9 +547,10 @@ impl Usage<'_> {
 
     fn agent(&self, request: Request<'_>, file: &OwnerFile) -> Key {
         match (&file.agent, self.requests.names.get(request.copy.agent)) {
+            // The file of a subagent decides. `agentId` of a line is for sidechains in the file of a session.
             (Some(agent), _) => Key::Text(Arc::clone(agent)),
             (None, Some(agent)) => Key::Text(agent.into()),
-            (None, None) if request.copy.is_sidechain => Key::Text(SIDECHAIN.into()),
+            (None, None) if request.copy.is_sidechain => Key::Text(UNNAMED_SIDECHAIN.into()),
             (None, None) => Key::None,
         }
     }
@@ -548,6 +572,7 @@ impl Usage<'_> {
                 .count()
         } else if let (Some(session), Some(time)) = (file.session_file, request.time()) {
             let before = boundaries(session).iter();
+            // A subagent has its own file, so only times connect its requests with the boundaries of the session.
             let before = before.filter(|(_, of)| of.is_some_and(|of| of < time));
             before.count()
         } else {
@@ -610,11 +635,12 @@ fn block_starts(requests: &[Request<'_>]) -> Vec<Option<i64>> {
     let mut block: Option<(i64, i64)> = None;
     for (time, at) in timed {
         let is_over = |(start, last): (i64, i64)| {
-            time.saturating_sub(start) >= BLOCK || time.saturating_sub(last) >= BLOCK
+            time.saturating_sub(start) >= BLOCK_MILLIS || time.saturating_sub(last) >= BLOCK_MILLIS
         };
         let start = match block.filter(|block| !is_over(*block)) {
             Some((start, _)) => start,
-            None => time - time.rem_euclid(HOUR),
+            // Full hours in UTC, also for times before 1970.
+            None => time - time.rem_euclid(HOUR_MILLIS),
         };
         block = Some((start, time));
         starts[at] = Some(start);

@@ -1,6 +1,6 @@
 //! The tokens of a call of a model.
 
-/// What one call of a model used, by what is paid apart.
+/// The tokens and searches of one call of a model, by kind of price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Tokens of the prompt that came from no cache and went into none.

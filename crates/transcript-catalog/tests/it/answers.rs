@@ -1,4 +1,4 @@
-//! What queries find, and what hits say.
+//! The hits of queries: which entries match, and the fields of a hit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -290,7 +290,7 @@ fn copies_in_forks_have_the_same_texts_and_an_id_in_common() {
     let all: Vec<_> = hits.iter().map(says).collect();
     let expected = ["d:1 e u5", "f:1 ", "f:2 ", "f:3 ", "s:1 a u1, b u2, c u3"];
     assert_eq!(all, expected);
-    // What links two copies need not have their text, but it must be found.
+    // An entry that links two copies may have another text, but it must be a hit.
     store.write("-p/b.jsonl", fork("u2", "u1", "owl, altered"));
     for (query, also) in [("owl", 2), ("owl -altered", 1)] {
         let hits = store.hits(query);

@@ -1,4 +1,4 @@
-//! What limits do to answers, and trees that are made to be slow.
+//! The effect of limits on answers, and trees that are made to be slow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

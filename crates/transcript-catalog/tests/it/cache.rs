@@ -454,7 +454,7 @@ fn large_files_have_a_filter_for_each_piece() {
     let (all, some) = cached.check("word3x", "large");
     assert!(some > 0 && some < all / 2, "{some} of {all}");
     assert_eq!(cached.check("word9x", "large").1, 0);
-    // What is appended gets a filter without another look at the rest.
+    // Appended lines get a filter, and the rest is not read again.
     for number in 260..420 {
         text += &entry(number, &word(number));
         if number % 7 == 0 {
@@ -501,7 +501,7 @@ fn a_change_that_keeps_length_and_time_is_seen() {
     cached.check("heron", "changed in place");
 }
 
-/// What a cache would answer that trusts length and time: the first answer for them.
+/// A cache that trusts length and time: it returns the first answer for them.
 #[cfg(unix)]
 #[derive(Default)]
 struct Naive(std::collections::HashMap<(u64, SystemTime), Vec<String>>);
@@ -573,7 +573,7 @@ fn whatever_happens_to_a_file_is_seen() {
         );
         cached.check("egret", what);
         cached.check("heron", what);
-        // What was not ended is completed.
+        // The unfinished line is completed.
         fs::write(&path, format!("{new}\n{}\n", entry("magpie"))).unwrap();
         cached.age(&path);
         for word in ["magpie", "egret", "heron"] {

@@ -1,4 +1,4 @@
-//! What is kept changes no answer when files are edited in place, before and after they grow.
+//! The cache changes no answer when files are edited in place, before and after they grow.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -19,7 +19,7 @@ const CHANGES: u64 = 25;
 /// Words of the same length.
 const WORDS: [&str; 4] = ["heron", "egret", "stork", "crane"];
 
-/// What is done to a file at a time.
+/// The changes of a file between two searches.
 const STEPS: [&[&str]; 8] = [
     &["append"],
     &["append"],

@@ -1,4 +1,4 @@
-//! What a call costs: against LiteLLM's answers, against a slow reading of the table, and from price files.
+//! The cost of a call: against LiteLLM's answers, against a slow reading of the table, and from price files.
 
 use std::collections::HashMap;
 
@@ -245,7 +245,7 @@ fn bands_apply_to_the_whole_request_by_its_whole_prompt() {
         plain("claude-haiku-5-5", [100_001, 0, 0, 0, 0, 0]),
         Some(50_000_500)
     );
-    // What is read and written belongs to the prompt, the answer does not.
+    // Tokens that are read from and written to the cache belong to the prompt, those of the answer do not.
     assert_eq!(
         plain("claude-haiku-5-5", [1, 10, 0, 0, 99_999, 0]),
         Some(100 + 5_000 + 999_990)

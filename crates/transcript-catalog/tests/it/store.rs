@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use transcript_catalog::{Catalog, End, Hit, SearchOptions};
+use transcript_catalog::{Catalog, Hit, SearchOptions, SearchTotals};
 
 pub(crate) struct Store {
     root: TempDir,
@@ -36,7 +36,11 @@ impl Store {
     }
 
     /// Returns the hits of a query as `file:line field snippet`, and what the search did.
-    pub(crate) fn search_with(&self, query: &str, options: &SearchOptions) -> (Vec<Hit>, End) {
+    pub(crate) fn search_with(
+        &self,
+        query: &str,
+        options: &SearchOptions,
+    ) -> (Vec<Hit>, SearchTotals) {
         let catalog = Catalog::open(self.root()).unwrap();
         let query = query.parse().unwrap();
         let mut search = catalog.search(&query, options).unwrap();

@@ -311,7 +311,7 @@ fn answers_of_other_sessions_are_other_requests_whatever_their_ids_are() {
 #[test]
 fn an_answer_can_be_in_several_parts_of_a_file() {
     for ids in ALL_IDS {
-        // What is kept as one has a million bytes, and what a thread reads at a time has four.
+        // A cached piece has a million bytes, and a thread reads four at a time.
         for filling in [600_000, 2_500_000] {
             let store = Store::new();
             let mut session = Session::new("s", ids);

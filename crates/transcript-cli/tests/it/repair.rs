@@ -290,7 +290,7 @@ fn left() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn what_is_left_of_a_missing_session_is_gathered() {
+fn the_other_files_of_a_missing_session_are_gathered() {
     let (root, path) = left();
     let run = |options: &[&str]| {
         let common = ["--root", root.path().to_str().unwrap()];

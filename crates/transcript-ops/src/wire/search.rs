@@ -3,7 +3,7 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use transcript_catalog::{CatalogSession, Copy, End, Hit};
+use transcript_catalog::{CatalogSession, Copy, Hit, SearchTotals};
 use transcript_reader::SessionRow;
 
 use super::records::records;
@@ -191,7 +191,7 @@ impl FoundSession {
 impl SearchEnd {
     /// Describes what a search did.
     #[must_use]
-    pub fn new(end: &End) -> Self {
+    pub fn new(end: &SearchTotals) -> Self {
         Self {
             schema: SCHEMA,
             hits: end.hits,

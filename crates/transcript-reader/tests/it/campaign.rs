@@ -60,7 +60,7 @@ fn provable_history_is_recovered_and_nothing_foreign_is_shown() {
     for (name, healthy) in sessions() {
         for kind in Kind::ALL {
             for seed in 0..2 {
-                let Some(case) = healthy.hurt(kind, seed) else {
+                let Some(case) = healthy.damaged(kind, seed) else {
                     continue;
                 };
                 let recover = compare(&case, Policy::Recover);

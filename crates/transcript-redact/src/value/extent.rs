@@ -1,18 +1,18 @@
-//! Where a value ends.
+//! The end of a value.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::class::ALNUM;
 use crate::random::{is_name_like, looks_random};
-use crate::value::named::{Named, Way};
+use crate::value::named::{NamedValue, ValueSyntax};
 use crate::wrap::{after_prefix, continues, full_line_end};
 
-/// The longest value that is not in quotes, in bytes, and the longest that does not look random.
-const MAX_BARE: usize = 4 << 10;
-const MAX_PLAIN: usize = 256;
+/// The maximum length of a value that is not in quotes, in bytes, and of one that does not look random.
+const MAX_BARE_LEN: usize = 4 << 10;
+const MAX_PLAIN_LEN: usize = 256;
 
-impl Named<'_> {
+impl NamedValue<'_> {
     /// Returns the value in quotes that starts at `start`, behind the quote at `quote`: up to a quote that is escaped
     /// as that one is, or to the end of what contains both.
     pub(super) fn quoted(&self, start: usize, quote: usize) -> Option<Range<usize>> {
@@ -25,8 +25,8 @@ impl Named<'_> {
 
     /// Returns the same, if it is short and has an end.
     pub(super) fn short_text(&self, start: usize, quote: usize) -> Option<Range<usize>> {
-        const MAX_SHORT: usize = 2 << 10;
-        let end = self.text.len().min(start + MAX_SHORT);
+        const MAX_SHORT_LEN: usize = 2 << 10;
+        let end = self.text.len().min(start + MAX_SHORT_LEN);
         let end = self.end_of_quoted(start, quote, end).ok()?;
         Some(start..end)
     }
@@ -68,14 +68,14 @@ impl Named<'_> {
     }
 
     /// Returns the value without quotes at `at`.
-    pub(super) fn bare(&self, at: usize, way: Way) -> Range<usize> {
-        let limit = self.text.len().min(at + MAX_BARE);
+    pub(super) fn bare(&self, at: usize, way: ValueSyntax) -> Range<usize> {
+        let limit = self.text.len().min(at + MAX_BARE_LEN);
         let before = self.before();
         let is_query = matches!(before, Some(b'?' | b'&'));
         let is_list = before == Some(b';');
         let mut end = at;
         while end < limit {
-            if end == at + MAX_PLAIN && !looks_random(&self.text[at..end]) {
+            if end == at + MAX_PLAIN_LEN && !looks_random(&self.text[at..end]) {
                 break;
             }
             let byte = self.text[end];
@@ -84,15 +84,15 @@ impl Named<'_> {
                 b' ' | b'\t' | b'\n' | b'\r' | b'`' | 0..=31 => true,
                 b'"' | b'\'' => {
                     let ends = next.is_none_or(|next| b" \t\n\r,;:)]}>&|.\"'\\".contains(&next));
-                    ends || self.view.is_outer_quote(end) || way != Way::Shell
+                    ends || self.view.is_outer_quote(end) || way != ValueSyntax::Shell
                 }
-                b'<' => way != Way::Shell || next == Some(b'/'),
-                b',' | b';' | b'|' if way == Way::Cell => true,
-                b'>' => way == Way::Tag,
+                b'<' => way != ValueSyntax::Shell || next == Some(b'/'),
+                b',' | b';' | b'|' if way == ValueSyntax::Cell => true,
+                b'>' => way == ValueSyntax::Tag,
                 b'&' => is_query || next == Some(b'&') || self.is_pair(end + 1),
                 b';' => {
                     is_list
-                        || way != Way::Shell
+                        || way != ValueSyntax::Shell
                         || self.is_pair(end + 1)
                         || next.is_none_or(|next| next.is_ascii_whitespace())
                 }
@@ -101,7 +101,8 @@ impl Named<'_> {
                         || self.is_pair(end + 1)
                 }
                 b')' | b']' | b'}' => {
-                    way != Way::Shell || next.is_none_or(|next| b" \t\n\r;,\"'`)".contains(&next))
+                    way != ValueSyntax::Shell
+                        || next.is_none_or(|next| b" \t\n\r;,\"'`)".contains(&next))
                 }
                 b'|' => next == Some(b'|'),
                 _ => false,
@@ -122,22 +123,23 @@ impl Named<'_> {
 
     /// Returns the words of a seed phrase: twelve or more in small letters.
     pub(super) fn words(&self, at: usize) -> Option<Range<usize>> {
-        const MIN_WORDS: usize = 12;
-        const MAX_PHRASE: usize = 400;
-        let rest = &self.text[at..self.text.len().min(at + MAX_PHRASE)];
+        const MIN_PHRASE_WORDS: usize = 12;
+        const MAX_PHRASE_LEN: usize = 400;
+        let rest = &self.text[at..self.text.len().min(at + MAX_PHRASE_LEN)];
         let len = rest
             .iter()
             .take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ')
             .count();
         let phrase = rest[..len].trim_ascii_end();
-        (phrase.split(|byte| *byte == b' ').count() >= MIN_WORDS).then(|| at..at + phrase.len())
+        (phrase.split(|byte| *byte == b' ').count() >= MIN_PHRASE_WORDS)
+            .then(|| at..at + phrase.len())
     }
 
     /// Adds what is on the next lines of a random value that fills its line to the end.
-    pub(super) fn to_next_lines(&self, range: Range<usize>, way: Way) -> Range<usize> {
-        const MIN_PIECE: usize = 10;
+    pub(super) fn to_next_lines(&self, range: Range<usize>, way: ValueSyntax) -> Range<usize> {
+        const MIN_PIECE_LEN: usize = 10;
         let mut range = range;
-        if range.len() < MIN_PIECE {
+        if range.len() < MIN_PIECE_LEN {
             return range;
         }
         let mut whole = self.text[range.clone()].to_vec();
@@ -150,7 +152,7 @@ impl Named<'_> {
                 || is_name_like(text);
             whole.extend_from_slice(text);
             let is_word = is_word || !continues(self.text, next);
-            if more.is_empty() || is_word || !looks_random(&whole) || whole.len() > MAX_BARE {
+            if more.is_empty() || is_word || !looks_random(&whole) || whole.len() > MAX_BARE_LEN {
                 break;
             }
             range.end = more.end;
@@ -171,7 +173,7 @@ impl Named<'_> {
 
 /// Returns a value as it was before a terminal wrapped its lines.
 pub(super) fn unwrapped(value: &[u8]) -> Cow<'_, [u8]> {
-    const MIN_WIDTH: usize = 20;
+    const MIN_LINE_WIDTH: usize = 20;
     if !value.contains(&b'\n') {
         return Cow::Borrowed(value);
     }
@@ -180,7 +182,7 @@ pub(super) fn unwrapped(value: &[u8]) -> Cow<'_, [u8]> {
     while at < value.len() {
         let end = memchr::memchr(b'\n', &value[at..]).map_or(value.len(), |feed| at + feed);
         let line = value[at..end].trim_ascii_end();
-        let is_full = line.len() >= MIN_WIDTH && !line.contains(&b' ');
+        let is_full = line.len() >= MIN_LINE_WIDTH && !line.contains(&b' ');
         whole.extend_from_slice(line);
         at = if is_full {
             after_prefix(value, (end + 1).min(value.len()))

@@ -3,7 +3,7 @@
 mod extent;
 mod group;
 mod named;
-mod place;
+mod position;
 mod secret;
 mod stand_in;
 mod table;
@@ -13,60 +13,60 @@ use std::ops::Range;
 use crate::names::Meaning;
 use crate::view::View;
 pub(crate) use named::Value;
-use named::{Named, Way};
+use named::{NamedValue, ValueSyntax};
 pub(crate) use stand_in::stands_for_one;
 use table::Table;
 
-/// How much was looked at around names, so that the time grows with the text alone, whatever it is.
+/// A budget of the names whose surroundings are examined, so that the time grows linearly with the length of any text.
 #[derive(Debug)]
-pub(crate) struct Around {
+pub(crate) struct NameBudget {
     table: Table,
     /// The name that was looked at last.
     at: usize,
-    /// The number of names around which may be looked before more text is reached.
+    /// The remaining budget, in bytes.
     credit: usize,
 }
 
-impl Default for Around {
+impl Default for NameBudget {
     fn default() -> Self {
         Self {
             table: Table::default(),
             at: 0,
-            credit: MAX_CREDIT,
+            credit: MAX_BUDGET,
         }
     }
 }
 
-/// How much text there is to each name around which it is looked, in bytes, and the maximum number of names without it.
-const TEXT_OF_NAME: usize = 128;
-const MAX_CREDIT: usize = 256 * TEXT_OF_NAME;
+/// The cost of a name whose surroundings are examined, in bytes of text, and the maximum budget.
+const BYTES_PER_NAME: usize = 128;
+const MAX_BUDGET: usize = 256 * BYTES_PER_NAME;
 
-impl Around {
-    /// Returns whether it may be looked around a name at `at`.
-    fn may_look(&mut self, at: usize) -> bool {
+impl NameBudget {
+    /// Returns whether the budget is enough for a name at `at`, and pays for it.
+    fn has_budget(&mut self, at: usize) -> bool {
         let credit = self.credit + at.saturating_sub(self.at);
         self.at = self.at.max(at);
-        self.credit = credit.min(MAX_CREDIT);
-        let may = self.credit >= TEXT_OF_NAME;
-        self.credit = self.credit.saturating_sub(TEXT_OF_NAME);
+        self.credit = credit.min(MAX_BUDGET);
+        let may = self.credit >= BYTES_PER_NAME;
+        self.credit = self.credit.saturating_sub(BYTES_PER_NAME);
         may
     }
 }
 
 /// Returns where values of a name may start that stand apart from it.
-type Look = fn(&Named<'_>) -> Vec<(usize, Way)>;
+type FindCandidates = fn(&NamedValue<'_>) -> Vec<(usize, ValueSyntax)>;
 
-/// Returns the secrets that belong to a name with this meaning, and what looks like one.
+/// Returns the secrets that belong to a name with this meaning, and the values that only look like one.
 pub(crate) fn values_of(
     view: &View,
     name: &Range<usize>,
     meaning: Meaning,
-    around: &mut Around,
+    around: &mut NameBudget,
 ) -> Vec<Value> {
-    let named = Named::new(view, name, meaning);
+    let named = NamedValue::new(view, name, meaning);
     let mut values = Vec::new();
-    let place = named.place();
-    if let Some((at, way)) = place {
+    let position = named.position();
+    if let Some((at, way)) = position {
         let (at, way) = named.behind_type(at, way);
         if named.is_mask(at) {
             return values;
@@ -74,15 +74,15 @@ pub(crate) fn values_of(
         values.extend(named.classify(at, way));
         // Most values stand alone.
         let is_alone = !values.is_empty() && !named.continues(&values[0]);
-        if is_alone || named.is_literal(at) || !around.may_look(name.start) {
+        if is_alone || named.is_literal(at) || !around.has_budget(name.start) {
             return values;
         }
         values.clear();
-        named.take(at, way, &mut values);
-    } else if !around.may_look(name.start) {
+        named.add_values(at, way, &mut values);
+    } else if !around.has_budget(name.start) {
         return values;
     }
-    let looks: [Look; 6] = [
+    let looks: [FindCandidates; 6] = [
         |named| named.siblings(),
         |named| named.input().into_iter().collect(),
         |named| named.of_user().into_iter().collect(),
@@ -120,7 +120,7 @@ mod tests {
         view.decode(text.as_bytes());
         let name = name_around(view.text(), &(start + skip..start + skip + 1));
         let meaning = meaning(&view.text()[name.clone()])?;
-        let values = values_of(&view, &name, meaning, &mut Around::default()).into_iter();
+        let values = values_of(&view, &name, meaning, &mut NameBudget::default()).into_iter();
         let values = values.filter(|value| value.is_sure);
         let values: Vec<String> = values
             .map(|value| String::from_utf8(view.text()[value.range].to_vec()).unwrap())

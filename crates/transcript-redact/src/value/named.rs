@@ -1,4 +1,4 @@
-//! A name in a text, and what is around it.
+//! A name in a text, and its surroundings.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use crate::names::Meaning;
 use crate::view::View;
 use crate::wrap::{after_marks, after_prefix, line_behind, line_end_at, line_start};
 
-/// How a value stands behind its name.
+/// The syntax in which a value follows its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ValueSyntax {
     /// `NAME=value`, as in a shell.
     Shell,
     /// `name = value`, `name=value`.
@@ -43,17 +43,17 @@ pub(crate) struct Value {
     pub(crate) is_sure: bool,
 }
 
-/// A name, and what its value is.
-pub(super) struct Named<'v> {
+/// A name, and the meaning of its value.
+pub(super) struct NamedValue<'v> {
     pub(super) view: &'v View,
     pub(super) text: &'v [u8],
     pub(super) name: Range<usize>,
     pub(super) meaning: Meaning,
-    /// Where its line starts, once that was asked for.
+    /// The start of its line, computed when it is needed.
     line: OnceCell<usize>,
 }
 
-impl<'v> Named<'v> {
+impl<'v> NamedValue<'v> {
     pub(super) fn new(view: &'v View, name: &Range<usize>, meaning: Meaning) -> Self {
         Self {
             view,

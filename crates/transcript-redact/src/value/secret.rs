@@ -8,37 +8,41 @@ use crate::random::{
     is_camel, is_cased, is_dense, is_mixed, is_name_like, is_tangled, is_uuid, looks_random,
 };
 use crate::value::extent::unwrapped;
-use crate::value::named::{Named, Value, Way};
+use crate::value::named::{NamedValue, Value, ValueSyntax};
 use crate::value::stand_in::{
     has_label_word, is_algorithm, is_code, is_identifier, is_known_word, is_label, is_reference,
     is_type, stands_for_one,
 };
 use crate::wrap::after_prefix;
 
-/// What is looked at of a value to see whether it is a secret, in bytes.
-const MAX_CLASSIFIED: usize = 4 << 10;
-/// The shortest name of several words that may be a sentence, in bytes.
-const MIN_SENTENCE: usize = 20;
+/// The maximum length of the start of a value by which it is classified, in bytes.
+const MAX_CLASSIFIED_LEN: usize = 4 << 10;
+/// The minimum length of a name of several words that may be a sentence, in bytes.
+const MIN_SENTENCE_LEN: usize = 20;
 
-impl Named<'_> {
+impl NamedValue<'_> {
     /// Returns the value at `at` if it is a secret.
-    pub(super) fn classify(&self, at: usize, way: Way) -> Option<Value> {
+    pub(super) fn classify(&self, at: usize, way: ValueSyntax) -> Option<Value> {
         let first = self.byte(at)?;
         // Of a session, only the cookie is a secret.
-        if self.meaning.kind == "session" && matches!(way, Way::Colon | Way::Column | Way::Sentence)
+        if self.meaning.kind == "session"
+            && matches!(
+                way,
+                ValueSyntax::Colon | ValueSyntax::Column | ValueSyntax::Sentence
+            )
         {
             return None;
         }
         // A block, or a value on the next line.
         let sign = self.skip(at, Class::of("|>-+"));
-        let next_line = self.next_line(sign).filter(|_| way == Way::Colon);
+        let next_line = self.next_line(sign).filter(|_| way == ValueSyntax::Colon);
         if let Some(next) = next_line {
-            // What `kubectl describe` prints below a name.
+            // `kubectl describe` prints a rule below a name, and the value below the rule.
             let line = self.line_after(next, 80).trim_ascii();
             let is_rule = !line.is_empty() && line.iter().all(|byte| *byte == b'-');
             let below = is_rule.then(|| self.next_line(next + self.line_after(next, 80).len()));
             let next = after_prefix(self.text, below.flatten().unwrap_or(next));
-            let value = self.bare(next, Way::Colon);
+            let value = self.bare(next, ValueSyntax::Colon);
             let is_block = sign > at;
             let is_line = matches!(
                 self.byte(value.end),
@@ -57,7 +61,7 @@ impl Named<'_> {
                 is_sure: true,
             });
         }
-        if way != Way::Tag && matches!(first, b'"' | b'\'' | b'`') {
+        if way != ValueSyntax::Tag && matches!(first, b'"' | b'\'' | b'`') {
             if self.ends_text(at) {
                 return None;
             }
@@ -69,11 +73,11 @@ impl Named<'_> {
                 .count();
             let start = at + if count == 3 { 3 } else { 1 };
             let range = match way {
-                Way::Near | Way::Cell => self.short_text(start, at)?,
+                ValueSyntax::Near | ValueSyntax::Cell => self.short_text(start, at)?,
                 _ => self.quoted(start, at)?,
             };
             let range = self.within_quotes(range);
-            let part = range.start..range.end.min(range.start + MAX_CLASSIFIED);
+            let part = range.start..range.end.min(range.start + MAX_CLASSIFIED_LEN);
             let value = unwrapped(&self.text[part]);
             let is_sure = self.is_quoted_secret(&value, way)?;
             return Some(Value {
@@ -97,11 +101,11 @@ impl Named<'_> {
             || self.starts(range.end, " |")
             || self.starts(range.end, " \u{2502}")
             || self.starts(range.end, "  ");
-        if way == Way::Column && !is_column {
+        if way == ValueSyntax::Column && !is_column {
             return None;
         }
         let end = range.end + usize::from(self.is_quote(range.end));
-        if way == Way::Tag && !self.text[end..].starts_with(b"</") {
+        if way == ValueSyntax::Tag && !self.text[end..].starts_with(b"</") {
             return None;
         }
         if let Some((range, is_sure)) = self.phrase(&range, way) {
@@ -113,7 +117,7 @@ impl Named<'_> {
         }
         let is_sure = self.is_bare_secret(&range, way)?;
         let name_quote = self.name.end;
-        let is_bare_json = way == Way::Colon && self.view.is_outer_quote(name_quote);
+        let is_bare_json = way == ValueSyntax::Colon && self.view.is_outer_quote(name_quote);
         Some(Value {
             range,
             is_bare_json,
@@ -122,18 +126,18 @@ impl Named<'_> {
     }
 
     /// Returns the words of a password that is a line of several ones: surely one with a number.
-    fn phrase(&self, first: &Range<usize>, way: Way) -> Option<(Range<usize>, bool)> {
-        const MAX_PHRASE: usize = 80;
-        // What follows a setting of a shell is a command.
-        let is_spaced =
-            way == Way::Colon || way == Way::Equals && self.byte(self.name.end) == Some(b' ');
+    fn phrase(&self, first: &Range<usize>, way: ValueSyntax) -> Option<(Range<usize>, bool)> {
+        const MAX_PHRASE_LEN: usize = 80;
+        // Without a blank before `=` it is a setting of a shell, and the words after the value are a command.
+        let is_spaced = way == ValueSyntax::Colon
+            || way == ValueSyntax::Equals && self.byte(self.name.end) == Some(b' ');
         let is_setting = is_spaced && self.is_at_line_start();
         let is_password = self.meaning.kind == "password" && self.meaning.trust == Trust::Name;
         if !is_setting || !is_password || self.byte(first.end) != Some(b' ') {
             return None;
         }
         let line = self
-            .line_after(first.start, MAX_PHRASE + 1)
+            .line_after(first.start, MAX_PHRASE_LEN + 1)
             .trim_ascii_end();
         let comment = line
             .windows(2)
@@ -144,7 +148,7 @@ impl Named<'_> {
         let words = line.split(|byte| *byte == b' ');
         let count = words.clone().count();
         let is_phrase = (2..=8).contains(&count)
-            && line.len() <= MAX_PHRASE
+            && line.len() <= MAX_PHRASE_LEN
             && words
                 .clone()
                 .all(|word| !word.is_empty() && word.iter().all(is_letter));
@@ -168,7 +172,7 @@ impl Named<'_> {
     }
 
     /// Returns whether a value in quotes is a secret: surely, or perhaps.
-    pub(super) fn is_quoted_secret(&self, value: &[u8], way: Way) -> Option<bool> {
+    pub(super) fn is_quoted_secret(&self, value: &[u8], way: ValueSyntax) -> Option<bool> {
         if self.meaning.trust == Trust::Always {
             return (!value.is_empty() && !is_reference(value)).then_some(true);
         }
@@ -178,11 +182,15 @@ impl Named<'_> {
         if self.is_random(value) {
             return Some(true);
         }
-        if matches!(way, Way::Near | Way::Cell) {
+        if matches!(way, ValueSyntax::Near | ValueSyntax::Cell) {
             return self.is_near_secret(value, way);
         }
         let is_pass = self.meaning.kind == "password" && self.meaning.trust == Trust::NameAndForm;
-        let is_weak = is_pass && matches!(way, Way::Call | Way::Word | Way::Sentence | Way::Column);
+        let is_weak = is_pass
+            && matches!(
+                way,
+                ValueSyntax::Call | ValueSyntax::Word | ValueSyntax::Sentence | ValueSyntax::Column
+            );
         if self.meaning.trust == Trust::Form || is_weak && !is_tangled(value) {
             return None;
         }
@@ -200,16 +208,18 @@ impl Named<'_> {
             return (is_phrase && words.count() >= 12).then_some(true);
         }
         let is_letters = value.iter().all(u8::is_ascii_alphabetic) && !is_cased(value);
-        if way == Way::Call && (value.contains(&b'/') || is_letters && !is_password) {
+        if way == ValueSyntax::Call && (value.contains(&b'/') || is_letters && !is_password) {
             return None;
         }
         // A prompt, or a label.
-        if has_blank && (way == Way::Call || value.starts_with(b" ") || value.ends_with(b": ")) {
+        if has_blank
+            && (way == ValueSyntax::Call || value.starts_with(b" ") || value.ends_with(b": "))
+        {
             return None;
         }
         if has_blank {
-            let is_shell = way == Way::Shell || is_constant;
-            let max = if is_shell { MAX_CLASSIFIED } else { 200 };
+            let is_shell = way == ValueSyntax::Shell || is_constant;
+            let max = if is_shell { MAX_CLASSIFIED_LEN } else { 200 };
             if self.meaning.trust != Trust::Name || value.len() > max {
                 return None;
             }
@@ -237,8 +247,10 @@ impl Named<'_> {
                 .all(|byte| byte.is_ascii_lowercase() || !byte.is_ascii());
         let is_word = value.iter().all(|byte| byte.is_ascii_alphabetic());
         match way {
-            Way::Shell if self.meaning.trust == Trust::Name => (value.len() >= 4).then_some(true),
-            Way::Shell => (value.len() >= 12).then_some(true),
+            ValueSyntax::Shell if self.meaning.trust == Trust::Name => {
+                (value.len() >= 4).then_some(true)
+            }
+            ValueSyntax::Shell => (value.len() >= 12).then_some(true),
             _ if is_constant && self.meaning.trust == Trust::Name => {
                 (value.len() >= 4 && is_word).then_some(true)
             }
@@ -264,7 +276,7 @@ impl Named<'_> {
                 Some(false)
             }
             // A sentence without blanks.
-            _ if is_word && is_camel(value) && value.len() >= MIN_SENTENCE => Some(false),
+            _ if is_word && is_camel(value) && value.len() >= MIN_SENTENCE_LEN => Some(false),
             _ if is_title
                 || !is_word
                 || is_camel(value)
@@ -294,7 +306,7 @@ impl Named<'_> {
 
     /// Returns whether a value is a secret that stands somewhere near: only if no word and no name is like it. In the
     /// column of a name, less is enough.
-    fn is_near_secret(&self, value: &[u8], way: Way) -> Option<bool> {
+    fn is_near_secret(&self, value: &[u8], way: ValueSyntax) -> Option<bool> {
         let value = value.trim_ascii();
         // A line that continues, or the name of something that the name of the value is part of.
         let lower = value.to_ascii_lowercase();
@@ -305,7 +317,7 @@ impl Named<'_> {
         if value.contains(&b'\n') || is_own_name {
             return None;
         }
-        let is_cell = way == Way::Cell
+        let is_cell = way == ValueSyntax::Cell
             && self.meaning.trust == Trust::Name
             && value.len() >= 6
             && is_mixed(value)
@@ -359,7 +371,7 @@ impl Named<'_> {
 
     /// Returns whether the name is that of a password of a program, such as `db_password`, and no label of a form.
     fn is_of_system(&self) -> bool {
-        const SYSTEMS: [&str; 24] = [
+        const SYSTEM_NAMES: [&str; 24] = [
             "db",
             "database",
             "root",
@@ -388,7 +400,7 @@ impl Named<'_> {
         let name = String::from_utf8_lossy(&self.text[self.name.clone()]).to_ascii_lowercase();
         let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
         words.any(|word| {
-            SYSTEMS.iter().any(|system| {
+            SYSTEM_NAMES.iter().any(|system| {
                 word == *system
                     || word
                         .strip_prefix(system)
@@ -410,7 +422,7 @@ impl Named<'_> {
     }
 
     /// Returns whether a value without quotes is a secret: surely, or perhaps.
-    pub(super) fn is_bare_secret(&self, range: &Range<usize>, way: Way) -> Option<bool> {
+    pub(super) fn is_bare_secret(&self, range: &Range<usize>, way: ValueSyntax) -> Option<bool> {
         let value = &*unwrapped(&self.text[range.clone()]);
         if self.meaning.trust == Trust::Always {
             return (!value.is_empty() && !is_reference(value)).then_some(true);
@@ -432,14 +444,14 @@ impl Named<'_> {
                 || ["secret", "password", "token"]
                     .iter()
                     .any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some()));
-        if is_call || way != Way::Shell && (is_alias || is_code(value)) {
+        if is_call || way != ValueSyntax::Shell && (is_alias || is_code(value)) {
             return None;
         }
         let is_password = self.meaning.kind == "password";
         // Results of tests, and names of folders.
         if self.meaning.trust == Trust::NameAndForm
             && is_password
-            && !matches!(way, Way::Equals | Way::Shell)
+            && !matches!(way, ValueSyntax::Equals | ValueSyntax::Shell)
             && (self.is_constant() || !is_tangled(value))
             && !(self.is_abbreviated()
                 && is_mixed(value)
@@ -451,7 +463,7 @@ impl Named<'_> {
         if self.is_random(value) {
             return Some(true);
         }
-        if matches!(way, Way::Near | Way::Cell) {
+        if matches!(way, ValueSyntax::Near | ValueSyntax::Cell) {
             return self.is_near_secret(value, way);
         }
         if self.meaning.trust == Trust::Form || value.len() < 3 {
@@ -465,17 +477,19 @@ impl Named<'_> {
             let is_whole = value.iter().all(u8::is_ascii_digit) && value.len() >= 4;
             let is_line =
                 self.is_at_line_start() && next.is_none_or(|next| b"\n\r".contains(&next));
-            let is_setting =
-                matches!(way, Way::Shell | Way::Colon | Way::Tag | Way::Word) || is_line;
+            let is_setting = matches!(
+                way,
+                ValueSyntax::Shell | ValueSyntax::Colon | ValueSyntax::Tag | ValueSyntax::Word
+            ) || is_line;
             let is_name = is_password && self.meaning.trust == Trust::Name && is_setting;
             // The comma of the next member, not of the next number.
             let is_member = self.view.is_outer_quote(self.name.end);
             return (is_name && is_whole && (is_member || next != Some(b','))).then_some(true);
         }
-        if way == Way::Word && is_password && self.is_in_netrc() {
+        if way == ValueSyntax::Word && is_password && self.is_in_netrc() {
             return (value.len() >= 4).then_some(true);
         }
-        if way == Way::Shell {
+        if way == ValueSyntax::Shell {
             let is_word = value.iter().all(u8::is_ascii_alphabetic);
             let min = if is_word && self.meaning.trust != Trust::Name {
                 12
@@ -489,18 +503,20 @@ impl Named<'_> {
         let before = self.before();
         let is_start = self.is_at_line_start();
         let is_listed = matches!(before, Some(b';' | b'?' | b'&'));
-        let is_setting = way == Way::Equals && (is_listed || is_start);
+        let is_setting = way == ValueSyntax::Equals && (is_listed || is_start);
         let ends_line = next.is_none_or(|next| b"\n\r\"'<".contains(&next));
         let min = if is_password { 4 } else { 8 };
         let is_word = value.iter().all(u8::is_ascii_alphabetic);
         match way {
-            Way::Sentence if !has_digit || is_algorithm(value) => None,
-            Way::Column if !is_mixed || !has_digit || value.len() < 6 => None,
-            Way::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
+            ValueSyntax::Sentence if !has_digit || is_algorithm(value) => None,
+            ValueSyntax::Column if !is_mixed || !has_digit || value.len() < 6 => None,
+            ValueSyntax::Sentence if is_password && is_mixed => (value.len() >= 6).then_some(true),
             _ if is_mixed => (value.len() >= min && !is_name_like(value)).then_some(true),
             _ if is_cased(value) => Some(true),
-            Way::Tag if is_password => (value.len() >= 4 && !is_label(value)).then_some(true),
-            Way::Colon
+            ValueSyntax::Tag if is_password => {
+                (value.len() >= 4 && !is_label(value)).then_some(true)
+            }
+            ValueSyntax::Colon
                 if is_constant && ends_line && is_word && self.meaning.trust == Trust::Name =>
             {
                 // Not the name of a type, in capital letters.
@@ -509,7 +525,7 @@ impl Named<'_> {
                 (value.len() >= min && has_lower).then_some(true)
             }
             // Some words with hyphens between them.
-            Way::Colon
+            ValueSyntax::Colon
                 if is_password
                     && self.meaning.trust == Trust::Name
                     && is_start
@@ -523,7 +539,7 @@ impl Named<'_> {
                 let count = value.split(|byte| *byte == b'-').count();
                 (count >= 3).then_some(count >= 4)
             }
-            Way::Colon
+            ValueSyntax::Colon
                 if is_password
                     && self.meaning.trust == Trust::Name
                     && is_start
@@ -534,7 +550,7 @@ impl Named<'_> {
                 (value.len() >= 8 && !is_camel(value) && value.iter().any(u8::is_ascii_lowercase))
                     .then_some(value[0].is_ascii_lowercase())
             }
-            Way::Equals
+            ValueSyntax::Equals
                 if is_setting
                     && is_word
                     && (is_listed || !is_camel(value))
@@ -542,7 +558,7 @@ impl Named<'_> {
             {
                 (self.meaning.trust == Trust::Name && value.len() >= 8).then_some(true)
             }
-            Way::Sentence | Way::Tag | Way::Call => None,
+            ValueSyntax::Sentence | ValueSyntax::Tag | ValueSyntax::Call => None,
             _ => (is_word && value.len() >= 12 && !is_camel(value)).then_some(false),
         }
     }

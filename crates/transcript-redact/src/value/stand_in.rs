@@ -1,4 +1,4 @@
-//! What stands where a secret could stand, and is none: references, code, words, placeholders.
+//! Values that are not secrets in a position where one could be: references, code, words, placeholders.
 
 use crate::class::{ALNUM, Class};
 use crate::random::{is_name_like, is_tangled, looks_random, turns, variety};
@@ -18,8 +18,9 @@ pub(super) fn is_label(value: &[u8]) -> bool {
 
 /// Returns whether a text has a word that belongs to a sentence or a label, also a part of one: `Passwortfeld`.
 pub(super) fn has_label_word(value: &[u8]) -> bool {
-    const PARTS: [&str; 6] = ["passw", "kennw", "contrase", "token", "secret", "mot de"];
-    const LABELS: [&str; 58] = [
+    const SECRET_WORD_PARTS: [&str; 6] =
+        ["passw", "kennw", "contrase", "token", "secret", "mot de"];
+    const LABEL_WORDS: [&str; 58] = [
         "minimum",
         "maximum",
         "characters",
@@ -81,14 +82,15 @@ pub(super) fn has_label_word(value: &[u8]) -> bool {
     ];
     let text = String::from_utf8_lossy(value).to_lowercase();
     let mut words = text.split(|character: char| !character.is_alphanumeric());
-    PARTS.iter().any(|part| text.contains(part)) || words.any(|word| LABELS.contains(&word))
+    SECRET_WORD_PARTS.iter().any(|part| text.contains(part))
+        || words.any(|word| LABEL_WORDS.contains(&word))
 }
 
 /// Returns whether a value stands for a secret that is elsewhere: a variable, a template, a place.
 pub(super) fn is_reference(value: &[u8]) -> bool {
-    // What may also be the first characters of a password.
-    const WEAK_STARTS: [&str; 7] = ["<", "./", "../", "~/", "pass:", "bw:", "file:"];
-    const STARTS: [&str; 39] = [
+    // A password may start with these as well, so they are not enough alone.
+    const WEAK_REFERENCE_STARTS: [&str; 7] = ["<", "./", "../", "~/", "pass:", "bw:", "file:"];
+    const REFERENCE_STARTS: [&str; 39] = [
         "#/",
         "--",
         "${",
@@ -141,23 +143,25 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
             .iter()
             .any(|start| lower.starts_with(start.as_bytes()))
     };
-    if starts(&STARTS) {
+    if starts(&REFERENCE_STARTS) {
         return true;
     }
-    const ENDS: &[u8] = b"<>{}[]()%/.";
-    let first = value.iter().position(|byte| !ENDS.contains(byte));
-    let last = value.iter().rposition(|byte| !ENDS.contains(byte));
+    const TRIMMED_BYTES: &[u8] = b"<>{}[]()%/.";
+    let first = value.iter().position(|byte| !TRIMMED_BYTES.contains(byte));
+    let last = value.iter().rposition(|byte| !TRIMMED_BYTES.contains(byte));
+    // A secret between brackets is still one.
     if let (Some(first), Some(last)) = (first, last)
         && is_tangled(&value[first..=last])
     {
         return false;
     }
-    if starts(&WEAK_STARTS) {
+    if starts(&WEAK_REFERENCE_STARTS) {
         return true;
     }
     let encloses = |open: u8, close: u8| {
         value.first() == Some(&open) && value.last() == Some(&close) && value.len() > 1
     };
+    // `<token>`, `{token}`, `%TOKEN%`: a person or a template fills it in.
     if encloses(b'<', b'>')
         || encloses(b'{', b'}')
         || encloses(b'[', b']') && value.len() < 40
@@ -199,7 +203,7 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
 
 /// Returns whether a text is a rule of a form, such as `required|min:8`.
 fn is_rule(value: &[u8]) -> bool {
-    const RULES: [&[u8]; 6] = [
+    const VALIDATION_RULES: [&[u8]; 6] = [
         b"required",
         b"nullable",
         b"sometimes",
@@ -213,13 +217,13 @@ fn is_rule(value: &[u8]) -> bool {
         && value.iter().all(is_lower)
         && value.split(|byte| *byte == b'|').any(|rule| {
             let name = rule.split(|byte| *byte == b':').next().unwrap_or_default();
-            RULES.contains(&name)
+            VALIDATION_RULES.contains(&name)
         })
 }
 
 /// Returns whether a text is part of a program: access to a member, a call, a path of names.
 pub(super) fn is_code(value: &[u8]) -> bool {
-    const CODE: Class = Class::of(
+    const CODE_CHARS: Class = Class::of(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$.?!:>-()[]{}\"'*&,<|/",
     );
     let inner = value
@@ -281,7 +285,7 @@ pub(super) fn is_code(value: &[u8]) -> bool {
     if is_call || is_pointer || has_path || is_macro || is_constant || value.starts_with(b"__") {
         return true;
     }
-    if !value.iter().all(|byte| CODE.has(*byte)) {
+    if !value.iter().all(|byte| CODE_CHARS.has(*byte)) {
         return false;
     }
     let is_start = value[0].is_ascii_alphabetic() || b"_$&*(!:[{".contains(&value[0]);
@@ -307,7 +311,7 @@ pub(super) fn is_identifier(text: &[u8]) -> bool {
 
 /// Returns whether a word is one that stands where a value may stand, in a program or its documentation.
 pub(super) fn is_known_word(value: &[u8]) -> bool {
-    const KNOWN: [&str; 22] = [
+    const KNOWN_WORDS: [&str; 22] = [
         "string",
         "object",
         "number",
@@ -331,7 +335,7 @@ pub(super) fn is_known_word(value: &[u8]) -> bool {
         "computed",
         "protected",
     ];
-    KNOWN
+    KNOWN_WORDS
         .iter()
         .any(|known| known.as_bytes() == value.to_ascii_lowercase())
         || is_type(value)
@@ -339,7 +343,7 @@ pub(super) fn is_known_word(value: &[u8]) -> bool {
 
 /// Returns whether a word names a type.
 pub(super) fn is_type(value: &[u8]) -> bool {
-    const TYPES: [&str; 24] = [
+    const TYPE_NAMES: [&str; 24] = [
         "pulong64",
         "ulong64",
         "uint128",
@@ -365,22 +369,22 @@ pub(super) fn is_type(value: &[u8]) -> bool {
         "float64",
         "uint8array",
     ];
-    const ALGORITHMS: [&str; 9] = [
+    const ALGORITHM_NAMES: [&str; 9] = [
         "sha1", "sha256", "sha512", "md5", "hs256", "rs256", "es256", "bcrypt", "aes256",
     ];
     let lower = value.to_ascii_lowercase();
     let is = |names: &[&str]| names.iter().any(|name| name.as_bytes() == lower);
-    is(&TYPES) || is(&ALGORITHMS)
+    is(&TYPE_NAMES) || is(&ALGORITHM_NAMES)
 }
 
 /// Returns whether a word names an algorithm, also a part of one: `HMAC-SHA256`, `Argon2id`.
 pub(super) fn is_algorithm(value: &[u8]) -> bool {
-    const NAMES: [&str; 11] = [
+    const ALGORITHM_PARTS: [&str; 11] = [
         "sha1", "sha2", "sha3", "sha5", "hmac", "argon2", "bcrypt", "scrypt", "pbkdf2", "aes1",
         "aes2",
     ];
     let lower = value.to_ascii_lowercase();
-    NAMES
+    ALGORITHM_PARTS
         .iter()
         .any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some())
 }
@@ -388,7 +392,7 @@ pub(super) fn is_algorithm(value: &[u8]) -> bool {
 /// Returns whether a value stands for a secret in an example, or for none.
 pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     // Words of which examples are made.
-    const WORDS: [&str; 107] = [
+    const PLACEHOLDER_WORDS: [&str; 107] = [
         "define",
         "undef",
         "kennwort",
@@ -499,7 +503,7 @@ pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     ];
     let is_row = variety(value) <= 2 && value.len() != 2;
     let is_cut = value.ends_with(b"...") || value.ends_with("\u{2026}".as_bytes());
-    // What stands before or behind the marks of a mask may still be a secret.
+    // The text before or after the stars of a mask may still be a secret.
     let masks = ["***", "xxxx", "XXXX"].iter();
     let mut masks = masks.filter_map(|mask| {
         let at = memchr::memmem::find(value, mask.as_bytes())?;
@@ -527,10 +531,11 @@ pub(crate) fn stands_for_one(value: &[u8]) -> bool {
     let is_word = |part: &[u8]| part.iter().all(u8::is_ascii_alphabetic);
     let is_known = |part: &[u8]| {
         part.len() > 1
-            && WORDS
+            && PLACEHOLDER_WORDS
                 .iter()
                 .any(|known| part.eq_ignore_ascii_case(known.as_bytes()))
     };
+    // Such as `your-token-here`.
     if parts().count() > 1 && parts().all(is_word) && parts().any(is_known) {
         return true;
     }
@@ -552,29 +557,32 @@ pub(crate) fn stands_for_one(value: &[u8]) -> bool {
             // `APIKey`.
             (upper, _) => upper - 1,
         };
-        if !is_made_of(&word[..len].to_ascii_lowercase(), &WORDS) {
+        // One word that is not known can be a password among others.
+        if !is_made_of(&word[..len].to_ascii_lowercase(), &PLACEHOLDER_WORDS) {
             return false;
         }
         known += 1;
         rest = &rest[at + len..];
     }
     // Numbers make a password of the name of a user.
-    const USERS: [&str; 7] = [
+    const USER_NAMES: [&str; 7] = [
         "admin", "root", "postgres", "mysql", "guest", "user", "demo",
     ];
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let lower = value.to_ascii_lowercase();
-    let is_user = USERS.iter().any(|user| lower.starts_with(user.as_bytes()));
+    let is_user = USER_NAMES
+        .iter()
+        .any(|user| lower.starts_with(user.as_bytes()));
     known > 0 && digits <= 8 && !(is_user && digits >= 3)
 }
 
 /// Returns whether a word is made of others, such as `mypassword`.
 pub(super) fn is_made_of(word: &[u8], words: &[&str]) -> bool {
-    const MAX_WORD: usize = 24;
-    if word.len() > MAX_WORD {
+    const MAX_WORD_LEN: usize = 24;
+    if word.len() > MAX_WORD_LEN {
         return false;
     }
-    let mut ends = [false; MAX_WORD + 1];
+    let mut ends = [false; MAX_WORD_LEN + 1];
     ends[0] = true;
     for start in 0..word.len() {
         if ends[start] {

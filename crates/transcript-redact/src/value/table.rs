@@ -1,17 +1,17 @@
-//! Values in a column of a table: CSV, what a database prints, `INSERT` and `COPY`.
+//! Values in a column of a table: CSV, output of a database, `INSERT` and `COPY`.
 
 use std::ops::Range;
 
-use crate::value::named::{Named, Value, Way};
+use crate::value::named::{NamedValue, Value, ValueSyntax};
 use crate::wrap::after_marks;
 
-/// The longest line of a table that is looked at, in bytes, the maximum numbers of its columns, its rows and its names
-/// of secrets, and the longest name of a column.
-const MAX_LINE: usize = 1 << 10;
+/// The maximum length of a line of a table, in bytes, the maximum numbers of its columns, its rows and its names
+/// of secrets, and the maximum length of the name of a column.
+const MAX_LINE_LEN: usize = 1 << 10;
 const MAX_COLUMNS: usize = 64;
 const MAX_ROWS: usize = 64;
 const MAX_NAMES: usize = 4;
-const MAX_NAME: usize = 48;
+const MAX_NAME_LEN: usize = 48;
 
 /// The table that was looked at last. Its lines are not looked at again as those of another one, so that the time grows
 /// with the text alone.
@@ -25,14 +25,14 @@ pub(crate) struct Table {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// What stands between two cells.
+    /// The separator of cells.
     mark: u8,
     number: usize,
     /// The number of columns.
     count: usize,
 }
 
-impl Named<'_> {
+impl NamedValue<'_> {
     /// Returns the secrets in the column whose header is the name.
     pub(super) fn column(&self, table: &mut Table) -> Vec<Value> {
         let start = self.line_start();
@@ -56,13 +56,13 @@ impl Named<'_> {
         };
         let values = places.into_iter();
         values
-            .filter_map(|at| self.classify(at, Way::Cell))
+            .filter_map(|at| self.classify(at, ValueSyntax::Cell))
             .collect()
     }
 
     /// Returns the column, and where the list of columns ends, if the name is in that of an `INSERT` or `COPY`.
     fn list_of_columns(&self) -> Option<(Column, usize)> {
-        let from = self.name.start.saturating_sub(MAX_LINE);
+        let from = self.name.start.saturating_sub(MAX_LINE_LEN);
         let before = &self.text[from..self.name.start];
         let open = before.iter().rposition(|byte| b"();".contains(byte))?;
         let statement = &before[open.saturating_sub(80)..open];
@@ -74,7 +74,7 @@ impl Named<'_> {
             return None;
         }
         let number = count(&before[open..], b',');
-        let rest = &self.text[self.name.end..self.text.len().min(self.name.end + MAX_LINE)];
+        let rest = &self.text[self.name.end..self.text.len().min(self.name.end + MAX_LINE_LEN)];
         let close = rest.iter().position(|byte| *byte == b')')?;
         let column = Column {
             mark: b'\t',
@@ -89,7 +89,7 @@ impl Named<'_> {
         let mut at = self.skip_space(at);
         let mut places = Vec::new();
         if self.starts(at, "from stdin") {
-            let feed = at + self.line_after(at, MAX_LINE).len();
+            let feed = at + self.line_after(at, MAX_LINE_LEN).len();
             return self.rows(feed, column, end);
         }
         if !self.starts(at, "values") {
@@ -107,7 +107,7 @@ impl Named<'_> {
                     Some(Some(range)) => range.end + 1,
                     Some(None) => return places,
                     None => {
-                        let rest = self.line_after(value, MAX_LINE);
+                        let rest = self.line_after(value, MAX_LINE_LEN);
                         let len = rest.iter().position(|byte| b",)".contains(byte));
                         value + len.unwrap_or(rest.len())
                     }
@@ -129,7 +129,7 @@ impl Named<'_> {
 
     /// Returns where the cells of a column start whose header is at `start`.
     fn cells(&self, start: usize, end: &mut usize) -> Vec<usize> {
-        let header = self.line_after(start, MAX_LINE);
+        let header = self.line_after(start, MAX_LINE_LEN);
         let next = &self.text[self.name.end..(start + header.len()).max(self.name.end)];
         let before = &self.text[start.min(self.name.start)..self.name.start];
         let is_mark = |byte: &&u8| b",|;\t".contains(byte);
@@ -148,8 +148,8 @@ impl Named<'_> {
             let is_start = name
                 .first()
                 .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
-            // What a tool prints before a line is in its first cell.
-            name.len() <= MAX_NAME
+            // The first cell may start with a prefix of the tool that printed the line.
+            name.len() <= MAX_NAME_LEN
                 && (number == 0 || is_bar || is_start && name.iter().all(|byte| is_text(&byte)))
         };
         if !(2..=MAX_COLUMNS).contains(&names.len()) || !names.iter().enumerate().all(is_name) {
@@ -171,7 +171,7 @@ impl Named<'_> {
             let Some(next) = self.next_line(at) else {
                 break;
             };
-            let line = self.line_after(next, MAX_LINE);
+            let line = self.line_after(next, MAX_LINE_LEN);
             at = next + line.len();
             let text = &self.text[after_marks(self.text, next).min(at)..at];
             let is_rule = text.iter().all(|byte| b"-+|:= \r".contains(byte));

@@ -82,7 +82,7 @@ fn a_file_reads_the_same_in_any_parts_and_no_part_has_a_secret() {
         assert_eq!(read, part.len().min(shown.len() - from));
         assert!(part[..read] == shown.as_bytes()[from..from + read]);
     }
-    // What is appended later was not searched, and is not shown.
+    // Bytes that are appended later were not searched, and are not shown.
     fs::OpenOptions::new()
         .append(true)
         .open(&path)

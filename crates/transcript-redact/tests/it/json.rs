@@ -7,7 +7,7 @@ use crate::samples::Random;
 
 const LINE: &str = "MIIEowIBAAKCAQEAx7Kq2pLm9Zt4Rw8Yb3Nc6Vd1Fg5Hj0SkQaWsEdRfTgYhUjIk";
 
-/// What leads to secrets, ends them, or surrounds them.
+/// Texts that lead to secrets, end them, or surround them.
 const PARTS: [&str; 83] = [
     "sudo -S ls <<< '",
     "sshpass -p'",
@@ -187,7 +187,7 @@ fn a_line_of_json_is_json_after_masking() {
                     "round {round}:\n{line}\n{masked}"
                 );
             }
-            // What is masked can end what was in the way of another secret, but seldom does.
+            // A mask can remove a text that hid another secret, but seldom does.
             found_again += usize::from(!redactor.find(masked.as_bytes()).is_empty());
         }
     }

@@ -81,7 +81,7 @@ fn measure(name: &str) -> (usize, usize) {
         for rendering in RENDERINGS {
             let sample = kind.sample(&mut random);
             let line = rendered(&sample.text, rendering);
-            // What is masked has nothing that is found again.
+            // A second search of the redacted line finds nothing.
             let again = redactor.redact_line(&line);
             let found = redactor.find(again.as_bytes());
             assert!(found.is_empty(), "{}: {found:?}\n{again}", kind.name);

@@ -9,7 +9,7 @@ use transcript_redact::Redactor;
 use crate::kinds::{is_left, masked};
 use crate::samples::{Random, Sample, table};
 
-/// What is changed, and how.
+/// The name of a mutation, and its function.
 type Mutation = (&'static str, fn(&mut Text, &mut Random));
 
 /// A text around a secret, with what is changed only when it becomes JSON.
@@ -156,7 +156,7 @@ fn mutations_of_secrets_are_found() {
     for _ in 0..rounds {
         let kind = random.pick(&kinds);
         let sample = kind.sample(&mut random);
-        // What is not found as it is says nothing about a mutation.
+        // A sample that is not found without a mutation shows nothing about the mutation.
         let mut text = Text {
             sample,
             depth: 0,

@@ -14,14 +14,14 @@ use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
 use crate::words::more_lines;
 
-/// The number of lines of the subject of a call in the short form.
-const CALL_LINES: usize = 6;
-/// The number of lines of a failure in the short form.
-const FAILURE_LINES: usize = 6;
-/// The number of lines of a diff in the short form.
-const DIFF_LINES: usize = 16;
-/// Shorter durations are not printed.
-const MIN_TIME: u64 = 100;
+/// The maximum number of lines of the subject of a call in the short form.
+const MAX_CALL_LINES: usize = 6;
+/// The maximum number of lines of a failure in the short form.
+const MAX_FAILURE_LINES: usize = 6;
+/// The maximum number of lines of a diff in the short form.
+const MAX_DIFF_LINES: usize = 16;
+/// The minimum duration that is printed, in milliseconds.
+const MIN_SHOWN_MILLIS: u64 = 100;
 
 impl TextPrinter<'_> {
     /// Prints a call, and counts it for the totals of the turn.
@@ -80,8 +80,8 @@ impl TextPrinter<'_> {
         self.page.short(&[Span::new(self.styles.plain, first)])?;
         // Omitting a single line would save nothing: the note needs a line, too.
         let most = match about.len() {
-            count if count <= CALL_LINES + 1 => count,
-            _ => CALL_LINES,
+            count if count <= MAX_CALL_LINES + 1 => count,
+            _ => MAX_CALL_LINES,
         };
         for line in about.iter().take(most).skip(1) {
             self.page.short(&[Span::new(self.styles.plain, line)])?;
@@ -110,7 +110,7 @@ impl TextPrinter<'_> {
     ) -> Result<()> {
         let answered = rendered.entry_ref.millis();
         self.printed.answered = answered.or(self.printed.answered);
-        let took = between(called, answered).filter(|took| *took >= MIN_TIME);
+        let took = between(called, answered).filter(|took| *took >= MIN_SHOWN_MILLIS);
         self.result(tool, rendered, input, took)
     }
 
@@ -141,7 +141,7 @@ impl TextPrinter<'_> {
             CallOutcome::Diff(diff) => {
                 self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
                 self.page.indent(2);
-                let most = (self.options.tools == Tools::Short).then_some(DIFF_LINES);
+                let most = (self.options.tools == Tools::Short).then_some(MAX_DIFF_LINES);
                 diff.write(&mut self.page, self.styles, most)?;
                 self.page.pop();
                 Ok(())
@@ -217,7 +217,7 @@ impl TextPrinter<'_> {
         let size = format!("failed · {size}");
         self.styled_outcome(style, telling.unwrap_or_default(), &size)?;
         self.page.indent(2);
-        for line in lines.by_ref().take(FAILURE_LINES) {
+        for line in lines.by_ref().take(MAX_FAILURE_LINES) {
             self.page.short(&[Span::new(style, line.trim_end())])?;
         }
         match lines.count() {

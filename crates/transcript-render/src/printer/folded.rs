@@ -16,10 +16,10 @@ use crate::options::{RenderOptions, Tools};
 use crate::pace::Pace;
 use crate::words::{count, more_lines};
 
-/// The number of lines of a folded text that are shown.
-const FOLDED_LINES: usize = 3;
+/// The maximum number of lines of a folded text that are shown.
+const MAX_FOLDED_LINES: usize = 3;
 
-/// How much of an item is shown.
+/// The detail in which an item is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// Nothing.
@@ -55,7 +55,7 @@ pub struct PrintedBlock {
 pub struct BranchNote {
     /// The entry after which it leaves.
     pub from: EntryNo,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The number of its conversation, if it is to be shown.
     pub shown: Option<usize>,
@@ -204,8 +204,8 @@ fn fold(
         let wanted = item.map_or(Detail::Whole, detail);
         let is_text =
             item.is_some_and(|item| item.kind() == ItemKind::Text && item.group().is_none());
-        // What is above a text, its name and an empty line are no lines of it.
-        let most = FOLDED_LINES + 3;
+        // The rule above a text, its name and an empty line do not count as lines of the text.
+        let most = MAX_FOLDED_LINES + 3;
         match wanted {
             Detail::Hidden if is_text => {}
             Detail::Folded if is_text && printed.len() > most + 1 => {
@@ -283,7 +283,7 @@ fn changed(style: Style, codes: &str) -> Style {
         })
 }
 
-/// Returns the name of a tool and what it was called with, on one line, as a page shows it.
+/// Returns the name of a tool and the subject of its call, on one line, as a page shows it.
 #[must_use]
 pub fn call_line(
     tool: &str,

@@ -19,7 +19,7 @@ use transcript_resume::items::ItemKind;
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
-use crate::conversation::{CompactionPlace, salvaged};
+use crate::conversation::{CompactionPosition, salvaged};
 use crate::options::{RenderOptions, Tools};
 use crate::parsed_entry::ParsedEntry;
 use label::Label;
@@ -27,18 +27,18 @@ use open_calls::{OpenCall, OpenCalls};
 
 /// Prints the events of one or several sessions.
 ///
-/// Keeps only what later output depends on: a little state per session, and the inputs of open calls.
+/// Keeps only the state that later output depends on: a little for each session, and the inputs of open calls.
 pub struct FollowPrinter<'o> {
     printer: TextPrinter<'o>,
-    scope: Scope,
-    states: HashMap<Key, ConversationState>,
+    scope: FollowScope,
+    states: HashMap<ConversationKey, ConversationState>,
     /// The conversation that was printed last.
-    last: Option<Key>,
+    last: Option<ConversationKey>,
 }
 
-/// What is printed.
+/// The scope of the output: one session or several, subagents, whole turns.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope {
+pub struct FollowScope {
     /// Whether there may be several sessions, so that each needs a label.
     pub several: bool,
     /// Whether subagents are printed.
@@ -47,7 +47,7 @@ pub struct Scope {
     pub whole_turns: bool,
 }
 
-/// What happened to a followed file, apart from its entries.
+/// An event of a followed file that is not an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum FileEvent<'e> {
     /// The file exists, perhaps again.
@@ -65,7 +65,7 @@ pub enum FileEvent<'e> {
     },
 }
 
-/// How an entry changed its conversation.
+/// A change of a conversation by an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'e> {
     /// It does not follow the previous leaf.
@@ -97,13 +97,13 @@ pub struct NewEntry<'e> {
     pub is_of_agent: bool,
     /// Whether it is printed. If not, its calls are recorded: their results may be wanted.
     pub is_wanted: bool,
-    /// What it changed in the conversation.
+    /// Its changes of the conversation.
     pub changes: &'e [Change<'e>],
 }
 
 /// Identifies a conversation: that of a file, or of a subagent in it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct ConversationKey {
     path: PathBuf,
     agent: Option<String>,
 }
@@ -111,7 +111,7 @@ struct Key {
 /// The state of a printed conversation.
 struct ConversationState {
     label: Label,
-    /// How many were known before.
+    /// The number of conversations that were known before.
     number: usize,
     printed: PrintState,
     cwd: Option<String>,
@@ -124,7 +124,7 @@ struct ConversationState {
 
 impl<'o> FollowPrinter<'o> {
     /// Prints the entries of `scope`.
-    pub fn new(out: &'o mut dyn Write, options: &RenderOptions, scope: Scope) -> Self {
+    pub fn new(out: &'o mut dyn Write, options: &RenderOptions, scope: FollowScope) -> Self {
         let mut printer = TextPrinter::new(out, options);
         printer.push_names();
         Self {
@@ -140,7 +140,8 @@ impl<'o> FollowPrinter<'o> {
     /// # Errors
     /// When the output cannot be written.
     pub fn event(&mut self, path: &Path, event: FileEvent<'_>) -> Result<()> {
-        let key = Key::of_file(path);
+        let key = ConversationKey::of_file(path);
+        // The lines that are printed next are not those of the states, with their open calls and times.
         if let FileEvent::Truncated | FileEvent::Replaced = event {
             self.states.retain(|state, _| state.path != path);
         }
@@ -150,6 +151,7 @@ impl<'o> FollowPrinter<'o> {
             FileEvent::Opened if is_known => follow_printer.printer.marker("the file exists again"),
             FileEvent::Opened => Ok(()),
             FileEvent::Damaged(finding) => {
+                // An entry that is salvaged from this line needs no second note about it.
                 state.damaged = finding.line;
                 follow_printer.printer.marker(&bad(finding))
             }
@@ -168,12 +170,15 @@ impl<'o> FollowPrinter<'o> {
     /// # Errors
     /// When the output cannot be written.
     pub fn entry(&mut self, path: &Path, entry: NewEntry<'_>) -> Result<()> {
-        let mut key = Key::of_file(path);
+        let mut key = ConversationKey::of_file(path);
         if entry.is_of_agent {
+            // The file of a session can have entries of subagents, too. Each subagent is a conversation with a label of
+            // its own.
             let agent = entry.parsed.entry_ref().and_then(|one| one.agent());
             key.agent = Some(agent.unwrap_or_default().to_owned());
         }
         self.print_in(key, Some(entry.parsed), |follow_printer, state| {
+            // A move is printed above the entry that moved the conversation, all other changes below the entry.
             for change in entry.changes {
                 follow_printer.moved(*change)?;
             }
@@ -195,6 +200,7 @@ impl<'o> FollowPrinter<'o> {
     pub fn finish(&mut self) -> Result<()> {
         let mut open: Vec<_> = self.states.iter().collect();
         open.retain(|(key, state)| state.printed.turn.is_some() && key.is_of_file());
+        // The map has no order; the totals come in the order in which the conversations started.
         open.sort_by_key(|(_, state)| state.number);
         let open: Vec<_> = open.into_iter().map(|(key, _)| key.clone()).collect();
         for key in open {
@@ -208,11 +214,12 @@ impl<'o> FollowPrinter<'o> {
     /// Prints a part of one conversation, below its label if another conversation was printed before.
     fn print_in(
         &mut self,
-        key: Key,
+        key: ConversationKey,
         parsed: Option<&ParsedEntry<'_>>,
         print: impl FnOnce(&mut Self, &mut ConversationState) -> Result<()>,
     ) -> Result<()> {
         let number = self.states.len();
+        // Taken out of the map, because printing needs both the printer and the state.
         let known = self.states.remove(&key);
         let mut state = known.unwrap_or_else(|| ConversationState::new(&key, number));
         if let Some(parsed) = parsed {
@@ -221,6 +228,7 @@ impl<'o> FollowPrinter<'o> {
         // A single session does not need a label.
         let may_be_other = self.scope.several || self.scope.sidechains && key.agent.is_some();
         let is_alone = !may_be_other && self.last.is_none() && key.is_of_file();
+        // Events of several files alternate. Below a label the speaker is named again, even if it is the same as before.
         if self.last.as_ref() != Some(&key) && !is_alone {
             state.printed.speaker = None;
             let style = self.printer.styles.label(state.number);
@@ -232,6 +240,7 @@ impl<'o> FollowPrinter<'o> {
         let printed = print(self, &mut state);
         self.exchange(&mut state);
         self.printer.page.label(None);
+        // An entry of which nothing is shown does not end the part of another conversation, so that needs no new label.
         if self.printer.page.lines() > before {
             self.last = Some(key.clone());
         }
@@ -264,13 +273,17 @@ impl<'o> FollowPrinter<'o> {
                 if wanted && new.is_salvaged && !is_known {
                     self.printer.marker(&salvaged(rendered.line))?;
                 }
+                // Also for entries that are not wanted: totals of a turn count all of its entries.
                 self.printer.note_entry(rendered);
             }
             match item.kind() {
                 ItemKind::Call => self.call(state, rendered, wanted)?,
+                // Also for results that are not wanted, or their calls would stay open for ever.
                 ItemKind::Result => match state.calls.close(&result_id(rendered)) {
                     Some(call) if wanted => self.result(state, &call, rendered)?,
                     None if wanted => {
+                        // A fast tool can finish before the line of its call is written. The result is printed at once and, when
+                        // the call is known, a second time below the call.
                         state.calls.keep_early(&result_id(rendered), parsed.text());
                         self.printer.item(rendered)?;
                     }
@@ -342,6 +355,7 @@ impl<'o> FollowPrinter<'o> {
         let is_printed = self.printer.options.tools != Tools::None;
         if is_printed {
             if !self.is_under(state, &call.id) {
+                // Something was printed since the call, so the result names it again.
                 self.printer.call_again(&call.tool, &call.about)?;
             }
             self.printer.page.indent(2);
@@ -397,6 +411,7 @@ impl<'o> FollowPrinter<'o> {
         parsed: &ParsedEntry<'_>,
         wanted: bool,
     ) -> Result<()> {
+        // The conversation continues from the summary, so calls from before the boundary get no results.
         state.calls.clear();
         if !wanted {
             return Ok(());
@@ -404,12 +419,13 @@ impl<'o> FollowPrinter<'o> {
         let kept = kept(parsed.index());
         let compaction = rendered.compaction.map(|compaction| {
             let mut said = compaction.clone();
+            // Facts that need the path are unknown here: only one entry at a time is read.
             (said.kept, said.is_keeping_ignored, said.hidden) = (kept, false, None);
             said
         });
         self.printer.item(RenderItem {
             compaction: compaction.as_ref(),
-            place: CompactionPlace::Within,
+            place: CompactionPosition::Within,
             ..rendered
         })
     }
@@ -443,7 +459,7 @@ impl<'o> FollowPrinter<'o> {
     }
 }
 
-impl Key {
+impl ConversationKey {
     fn of_file(path: &Path) -> Self {
         let name = path.file_name().and_then(|name| name.to_str());
         Self {
@@ -460,7 +476,7 @@ impl Key {
 }
 
 impl ConversationState {
-    fn new(key: &Key, number: usize) -> Self {
+    fn new(key: &ConversationKey, number: usize) -> Self {
         Self {
             label: Label::new(&key.path, key.agent.as_deref(), key.is_of_file()),
             number,
@@ -536,7 +552,7 @@ mod tests {
     fn page(several: bool, print: impl FnOnce(&mut FollowPrinter<'_>)) -> String {
         let mut out = Vec::new();
         let options = RenderOptions::new().width(60);
-        let scope = Scope {
+        let scope = FollowScope {
             several,
             sidechains: true,
             whole_turns: true,
@@ -644,7 +660,7 @@ mod tests {
             print(follow_printer, ONE, calls);
             let mut state = follow_printer
                 .states
-                .remove(&Key::of_file(ONE.as_ref()))
+                .remove(&ConversationKey::of_file(ONE.as_ref()))
                 .unwrap();
             follow_printer.exchange(&mut state);
             follow_printer.changed(Change::TurnEnded).unwrap();

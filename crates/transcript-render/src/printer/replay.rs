@@ -37,7 +37,7 @@ pub struct ReplayPrinter<'s, 'o> {
     nesting: Nesting,
     pace: Pace<'o>,
     /// The last printed entry of each conversation.
-    last: Last,
+    last: LastPrinted,
 }
 
 /// A part of a conversation, printed into memory by another thread.
@@ -47,7 +47,7 @@ pub(crate) struct PrintedPart {
     lines: Vec<u8>,
     end: (PrintState, PageState),
     cwd: Option<String>,
-    last: Last,
+    last: LastPrinted,
 }
 
 impl PrintedPart {
@@ -62,6 +62,7 @@ impl PrintedPart {
         let start = {
             let mut printer = TextPrinter::new(&mut above, options);
             printer.push_names();
+            // The pause above a prompt depends on the answer before it, which is in an earlier part.
             printer.printed.answered = answered;
             printer.begin(first)?;
             (printer.printed, printer.page.state())
@@ -70,6 +71,8 @@ impl PrintedPart {
         let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
         let printer = &mut replay.printer;
         printer.push_names();
+        // The name above the prompt is printed when the parts are joined, since it depends on the part before. Only its
+        // state counts.
         printer.page.append(&[], start.1.clone())?;
         printer.printed = start.0.clone();
         replay.list(part, 0, 0)?;
@@ -93,7 +96,7 @@ fn answered(entry: EntryRef<'_>) -> Option<i64> {
 }
 
 impl TextPrinter<'_> {
-    /// Prints what is above a prompt.
+    /// Prints the rule and the name above a prompt.
     fn begin(&mut self, prompt: &EntryRef<'_>) -> Result<()> {
         self.entry_name = None;
         self.start_turn(prompt, Some(prompt.line()))?;
@@ -101,9 +104,9 @@ impl TextPrinter<'_> {
     }
 }
 
-/// What was printed last of a conversation.
+/// The last printed entry of a conversation.
 #[derive(Default)]
-struct Last {
+struct LastPrinted {
     entry_no: Option<EntryNo>,
     is_kept: bool,
 }
@@ -123,7 +126,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             conversations,
             nesting,
             pace,
-            last: Last::default(),
+            last: LastPrinted::default(),
         }
     }
 
@@ -191,6 +194,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let dim = self.printer.styles.dim;
         let line = format!("\n{dim}to continue:{dim:#} {command}\n");
         let state = page.state();
+        // Past the page, which would wrap the line and escape nothing more: a wrapped command cannot be copied.
         Ok(page.append(line.as_bytes(), state)?)
     }
 
@@ -201,8 +205,9 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     pub fn print(&mut self, number: usize) -> Result<()> {
         let conversation = &self.conversations[number];
         if let Some(title) = &conversation.title {
+            // A titled conversation starts like a new output: names and gaps do not depend on the one before.
             self.printer.printed = PrintState::default();
-            self.last = Last::default();
+            self.last = LastPrinted::default();
             self.printer.rule('═', title, "")?;
             self.printer.page.gap();
         }
@@ -229,6 +234,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let options = self.printer.options.clone();
         conversation.print_parts(parts, self, |part, first, number| {
             let before = parts.before(number, part.index);
+            // At most `MAX_BACK` entries, so that parts without answers cost no more than linear time.
             let answered = before.take(MAX_BACK).find_map(answered);
             PrintedPart::print(part, first, answered, &options)
         })
@@ -244,6 +250,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             match group {
                 Some((group, _)) => {
                     self.group((number, depth), group, &mut render_items)?;
+                    // A damaged group may be empty; without this the loop would never end.
                     place = display.groups()[group].items().end.max(place + 1);
                 }
                 None => {
@@ -262,6 +269,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         rendered: RenderItem<'_>,
     ) -> Result<()> {
         let item = rendered.item();
+        // An entry can have many items, and its notes are printed once, above the first one.
         if self.last.entry_no == Some(item.entry_no()) {
             return Ok(());
         }
@@ -295,7 +303,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         Ok(())
     }
 
-    /// Prints line and id of an entry, as `--leaf` and `--at` take them, above what is printed of it.
+    /// Prints line and id of an entry, as `--leaf` and `--at` take them, above its first item.
     fn ids(&mut self, index: &Index, entry: &EntryRef<'_>) {
         if self.printer.options.ids {
             self.printer.entry_name = Some(short_name(index, entry));
@@ -306,6 +314,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     fn wait(&mut self, millis: Option<i64>) -> Result<()> {
         let Some(millis) = millis else { return Ok(()) };
         if self.pace.is_timed() {
+            // The output so far must be visible during the pause.
             self.printer.page.flush()?;
             self.pace.wait_until(millis);
         }
@@ -342,6 +351,8 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
         let agents = self.nesting.under(number, Some(group)).to_vec();
         let mut parts = printed.items().skip(1).peekable();
+        // In the order of the work: hooks and progress before the subagent, the subagent before the result that it
+        // reports.
         while let Some(place) = parts.next_if(|place| part(display, *place) <= GroupRole::Progress)
         {
             self.belonging(&display.items()[place], place, render_items)?;
@@ -400,6 +411,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let printer = &mut self.printer;
         printer.page.gap();
         printer.dim(&printed)?;
+        // A subagent has its own speakers and turns. Those of its caller continue below it.
         let outer = std::mem::take(&mut printer.printed);
         let last = std::mem::take(&mut self.last);
         let cwd = printer.cwd.clone();

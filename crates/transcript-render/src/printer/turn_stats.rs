@@ -1,4 +1,4 @@
-//! What is known about the current turn.
+//! The totals of the current turn.
 
 use std::collections::HashMap;
 

@@ -283,7 +283,7 @@ fn sessions_with_every_kind_of_damage() {
     let sessions: Vec<Healthy> = sessions.collect();
     for kind in Kind::ALL {
         let hurt = sessions.iter().zip(0..).filter_map(|(session, seed)| {
-            let case = session.hurt(kind, seed)?;
+            let case = session.damaged(kind, seed)?;
             Some((format!("{} {seed}", kind.name()), case.bytes))
         });
         check_all(kind.name(), hurt);

@@ -1,6 +1,6 @@
 //! Tracks open calls, and whether the turn is over.
 //!
-//! What counts as a prompt, as an answer and as an end is defined as for the state of a listed
+//! Prompts, answers and ends of turns are defined as for the state of a listed
 //! session (`docs/listing.md`, "State").
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -52,7 +52,7 @@ impl Default for TurnTracker {
     }
 }
 
-/// What an entry means for the turn.
+/// The role of an entry in the turn.
 #[derive(Debug)]
 pub(super) enum TurnLine {
     Nothing,

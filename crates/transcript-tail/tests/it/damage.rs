@@ -115,7 +115,7 @@ fn each_damaged_line_is_reported_as_the_index_shows_it() {
         let (hurt, _) = damage(&session, seed);
         compare(&path, &hurt, &mut tally);
         let kind = *rng.pick(&Kind::ALL);
-        if let Some(case) = Healthy::new(&session).and_then(|healthy| healthy.hurt(kind, seed)) {
+        if let Some(case) = Healthy::new(&session).and_then(|healthy| healthy.damaged(kind, seed)) {
             compare(&path, &case.bytes, &mut tally);
         }
     }

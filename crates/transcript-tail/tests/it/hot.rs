@@ -16,7 +16,7 @@ use crate::support::{
     Done, appender, child_of, fast_folder, folder, line, number_of, often, place, rng,
 };
 
-/// What a busy reader saw.
+/// The counts of a busy reader: lines, and lines with errors.
 #[derive(Debug, Default)]
 struct Seen {
     lines: usize,

@@ -989,7 +989,7 @@ fn a_file_that_is_read_at_once_has_the_changes_of_one_that_grows() {
 }
 
 #[test]
-fn what_comes_after_the_start_has_the_changes_that_it_has_from_the_first_line() {
+fn entries_after_the_start_have_the_same_changes_as_from_the_first_line() {
     for seed in 0..60 {
         let bytes = generate::tidy_session(seed);
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);

@@ -24,7 +24,7 @@ fn options(disk: &Arc<dyn ReadDisk>) -> FollowOptions {
     FollowOptions::new().disk(Arc::clone(disk))
 }
 
-/// What a follower emits.
+/// An event of a follower.
 #[derive(Debug, PartialEq)]
 enum Event {
     Open(u64),
@@ -63,7 +63,7 @@ fn truncate(disk: &MemoryDisk, len: usize) {
 }
 
 #[test]
-fn what_the_writer_appends_is_listed_indexed_and_followed_on_the_same_disk() {
+fn appended_lines_are_listed_indexed_and_followed_on_the_same_disk() {
     let memory = MemoryDisk::new();
     let disk: Arc<dyn ReadDisk> = Arc::new(memory.clone());
     let mut follower = Follower::new(Path::new(FILE), &options(&disk));
@@ -285,7 +285,7 @@ fn send_until(
 }
 
 #[test]
-fn a_disk_that_reports_its_changes_wakes_those_who_follow_it() {
+fn a_disk_that_reports_its_changes_wakes_its_followers() {
     const QUIET: Duration = Duration::from_secs(60);
     let memory = MemoryDisk::new();
     memory.put(FILE, line("u0"));

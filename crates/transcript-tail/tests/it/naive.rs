@@ -40,9 +40,9 @@ struct Naive {
     path: PathBuf,
     flaw: Flaw,
     file: Option<File>,
-    /// What was emitted.
+    /// The emitted bytes.
     emitted: Vec<u8>,
-    /// What was read and not emitted, as text.
+    /// The text that was read and not emitted yet.
     text: String,
 }
 

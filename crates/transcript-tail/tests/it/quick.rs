@@ -90,7 +90,7 @@ fn compare(end: &str, is_once: bool) -> usize {
         if is_once {
             continue;
         }
-        // What comes later may depend on everything.
+        // Entries after the turn may depend on any entry of the file.
         append(&path, &(answer("late", "z") + &prompt("later", "first")));
         let [all, quick] = followers.each_mut().map(drain);
         assert_eq!(quick, all, "after the last {last} of {end}");

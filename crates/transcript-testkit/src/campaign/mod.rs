@@ -8,8 +8,8 @@
 //! optional: they may be shown or missing.
 
 mod healthy;
-mod hurt;
 mod kind;
+mod mutations;
 pub mod several;
 pub mod traces;
 mod truth;
@@ -39,14 +39,14 @@ impl Healthy {
     /// Does one kind of damage in one to three places. Returns `None` when the session has no place
     /// for it. Equal arguments give equal results.
     #[must_use]
-    pub fn hurt(&self, kind: Kind, seed: u64) -> Option<Case> {
+    pub fn damaged(&self, kind: Kind, seed: u64) -> Option<Case> {
         // Mixes the session into the seed, so that one seed damages different places in different
         // sessions.
         let salt = self.lines.iter().fold(kind as u64, |salt, line| {
             salt.wrapping_mul(31).wrapping_add(line.bytes.len() as u64)
         });
         let mut rng = Rng::new(seed ^ salt.rotate_left(20));
-        let damage = hurt::hurt(self, kind, &mut rng)?;
+        let damage = mutations::mutate(self, kind, &mut rng)?;
         let truth = truth::truth(self, &damage);
         let gone = damage
             .loss
@@ -88,7 +88,7 @@ pub struct Case {
     known: HashSet<String>,
 }
 
-/// How a path compares with the truth.
+/// The result of a comparison of a path with the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The number of messages of the truth that the path shows.
@@ -187,11 +187,11 @@ mod tests {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
         for (seed, healthy) in sessions() {
             for kind in Kind::ALL {
-                let (one, two) = (healthy.hurt(kind, seed), healthy.hurt(kind, seed));
+                let (one, two) = (healthy.damaged(kind, seed), healthy.damaged(kind, seed));
                 assert!(one == two, "{kind:?} of seed {seed}");
                 let Some(case) = one else { continue };
-                let is_hurt = case.bytes != healthy.undamaged().bytes;
-                assert!(is_hurt, "{kind:?} of seed {seed}");
+                let is_damaged = case.bytes != healthy.undamaged().bytes;
+                assert!(is_damaged, "{kind:?} of seed {seed}");
                 *counts.entry(kind).or_default() += 1;
             }
         }
@@ -209,7 +209,7 @@ mod tests {
         let mut counts: BTreeMap<Kind, (usize, usize)> = BTreeMap::new();
         for (seed, healthy) in sessions() {
             for kind in Kind::ALL {
-                let Some(case) = healthy.hurt(kind, seed) else {
+                let Some(case) = healthy.damaged(kind, seed) else {
                     continue;
                 };
                 assert!(case.truth.iter().all(|uuid| !case.unproven.contains(uuid)));
@@ -276,10 +276,11 @@ mod tests {
         out
     }
 
-    /// What is true, and what may be shown, when one line is gone.
+    /// Returns the entries that must be shown when one line is gone, and those that may be shown.
     fn without(words: &str, gone: &str) -> (String, String) {
         let healthy = Healthy::new(&session(words)).expect("the session is healthy");
-        let damage = hurt::without(&healthy, vec![healthy.line_of[gone]]).expect("a line to drop");
+        let damage =
+            mutations::without(&healthy, vec![healthy.line_of[gone]]).expect("a line to drop");
         let truth = truth::truth(&healthy, &damage);
         let mut unproven: Vec<String> = truth.unproven.into_iter().collect();
         unproven.sort_unstable();

@@ -1,6 +1,6 @@
 //! Random damage without an expected result: several kinds at once, on any session.
 //!
-//! [`Healthy::hurt`](super::Healthy::hurt) knows what a perfect recovery shows, but only for one kind
+//! [`Healthy::damaged`](super::Healthy::damaged) knows what a perfect recovery shows, but only for one kind
 //! of damage per file. Here only the damage is known, so tests check properties that hold for every
 //! file, such as "`recover` shows no less than `vendor`".
 
@@ -34,7 +34,7 @@ pub fn several(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
     let mut done = Vec::new();
     if rng.one_in(3) {
         let kind = *rng.pick(&Kind::ALL);
-        let case = Healthy::new(bytes).and_then(|healthy| healthy.hurt(kind, seed));
+        let case = Healthy::new(bytes).and_then(|healthy| healthy.damaged(kind, seed));
         if let Some(case) = case {
             out = case.bytes;
             done.push(kind.name());

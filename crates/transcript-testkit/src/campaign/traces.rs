@@ -1,4 +1,4 @@
-//! What damage leaves behind in a file, as anyone can see in its JSON.
+//! Traces of damage in a file, which its JSON alone shows.
 //!
 //! Some damage leaves nothing: a file without its last line, or with two independent lines exchanged,
 //! is one that an undamaged client could have written. The rules here decide that, with plain JSON
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub type Trace = (&'static str, String);
 
 /// The maximum number of lines between an entry and its later parent, as clients write them.
-const NEAR: usize = 9;
+const MAX_WRITE_DISTANCE: usize = 9;
 
 /// Returns every rule that a file breaks.
 #[must_use]
@@ -170,7 +170,7 @@ impl<'v> File<'v> {
             Some("attachment") => is_result(above),
             _ => is_result(line) && (at + 1..parent).all(may_be_between),
         };
-        parent - at > NEAR || !is_usual
+        parent - at > MAX_WRITE_DISTANCE || !is_usual
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
         for (seed, healthy) in sessions.enumerate() {
             let before = traces(&healthy.undamaged().bytes);
             for kind in [Kind::Nul, Kind::Cycle, Kind::BadUtf8, Kind::DanglingPointer] {
-                let Some(case) = healthy.hurt(kind, seed as u64) else {
+                let Some(case) = healthy.damaged(kind, seed as u64) else {
                     continue;
                 };
                 let after = traces(&case.bytes);

@@ -1,4 +1,4 @@
-//! What the bytes of a damaged session still prove.
+//! The truth about a damaged session: the entries that its bytes still prove.
 //!
 //! A destroyed link leaves a gap. The entries above the gap are proved if a careful person could
 //! find where the link led: the torn line still shows both ids; the entry below answers a call, or
@@ -13,10 +13,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::healthy::{Healthy, Line, Role};
-use super::hurt::{Damage, Loss};
+use super::mutations::{Damage, Loss};
 use crate::model;
 
-/// What a path of one damaged session must show (`uuids`) and may show (`unproven`).
+/// The entries that a path of one damaged session must show (`uuids`) and may show (`unproven`).
 pub(super) struct Truth {
     pub(super) uuids: Vec<String>,
     pub(super) unproven: HashSet<String>,

@@ -1,11 +1,11 @@
-//! What clients of today write beside the lines of earlier ones.
+//! Lines that only recent clients write.
 
 use serde_json::{Value, json};
 use transcript_format::client_tools::CLIENT_TOOLS;
 
 use super::{Members, Writer, uuid};
 
-const IMAGE: &str = super::PIXEL;
+const IMAGE: &str = super::PIXEL_PNG;
 
 /// Attachments without stored texts, one for each shape that is sent in its own way.
 fn attachments_to_render() -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! The slow model: what the real client (2.1.331) does with a transcript, step by step.
+//! The slow model: the steps of the real client (2.1.331) from a transcript to a request.
 //!
 //! Three stages, each a pure function of the one before:
 //! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and

@@ -6,7 +6,7 @@ use transcript_format::attachment_texts::{ATTRIBUTION, REMINDER_END, REMINDER_ST
 use super::blocks::text_block;
 use super::{rendered, time};
 
-/// Returns what is sent for an attachment: a list of messages, each a list of blocks. Empty when nothing
+/// Returns the messages that are sent for an attachment, each a list of blocks. Empty when nothing
 /// is sent. `now` is the time of the request in milliseconds; by default that at which the attachment was
 /// written.
 pub(super) fn parts(entry: &Map<String, Value>, now: Option<i64>) -> Vec<Vec<Value>> {

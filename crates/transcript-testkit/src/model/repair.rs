@@ -1,4 +1,4 @@
-//! Unfinished turns: what the client drops from the entries of a path, and what it adds, before
+//! Unfinished turns: the entries that the client drops from a path, and those that it adds, before
 //! they become messages.
 
 use std::collections::HashSet;

@@ -16,11 +16,11 @@ pub struct Request {
     /// `role` and `content` of each message, content always a list of blocks; `None` when the
     /// client refuses.
     pub messages: Option<Vec<Value>>,
-    /// Why the client refuses to resume.
+    /// The reason why the client refuses to resume.
     pub refusal: Option<String>,
 }
 
-/// What the request depends on beside the file.
+/// The parameters of a request besides the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'o> {
     /// The new prompt.
@@ -121,7 +121,7 @@ fn request_messages(path: &Path, version: Version, options: &Options<'_>) -> Vec
 // Steps: the entries that matter, one by one
 // ---------------------------------------------------------------------------------------------
 
-/// What the steps depend on beside the entries.
+/// The parameters of steps besides the entries.
 struct Reader {
     version: Version,
     /// Whether the request goes to one of the newer models.

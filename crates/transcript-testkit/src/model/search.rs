@@ -1,7 +1,7 @@
 //! The search of `docs/search.md`, in the most obvious way: every text of every session is decoded
 //! and looked at, character by character.
 //!
-//! What is defined and tested elsewhere comes in through [`Elsewhere`]: which bytes of a file are
+//! Rules that are defined and tested elsewhere come in through [`ExternalRules`]: which bytes of a file are
 //! entries, which of them are live, and which texts of user lines clients wrote.
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,20 +16,20 @@ use unicode_normalization::UnicodeNormalization;
 use super::lines::replace_lone_surrogates;
 use super::time;
 
-/// Larger stored results are not searched.
-const MAX_STORED: u64 = 64 << 20;
+/// The maximum length of a stored result that is searched, in bytes.
+const MAX_STORED_RESULT_LEN: u64 = 64 << 20;
 
-/// What the model does not decide.
-pub trait Elsewhere {
+/// Rules that the model does not define.
+pub trait ExternalRules {
     /// Returns the entries of a file, by offset.
-    fn entries(&self, path: &Path) -> Vec<Place>;
+    fn entries(&self, path: &Path) -> Vec<EntryPosition>;
     /// Returns whether a client wrote this text of a user line, which may say that a person wrote it, or not.
     fn is_of_client(&self, is_by_person: Option<bool>, text: &str) -> bool;
 }
 
-/// The place of an entry in its file.
+/// The position of an entry in its file, and its text.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EntryPosition {
     /// The number of its line, from 1.
     pub line: Option<u64>,
     /// The offset of its first byte.
@@ -42,7 +42,7 @@ pub struct Place {
     pub in_context: bool,
 }
 
-/// One thing that was found.
+/// A match of a query.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hit {
     /// The file of the entry; for a stored result without one, the stored file.
@@ -135,7 +135,7 @@ struct Call {
 }
 
 /// A result, whether it has a text or not.
-struct Answer {
+struct CallResult {
     entry: Unit,
     call_id: String,
     text: Text,
@@ -144,23 +144,23 @@ struct Answer {
 impl Store {
     /// Reads all sessions below `root`, in their project folders.
     #[must_use]
-    pub fn read(root: &Path, elsewhere: &dyn Elsewhere) -> Self {
+    pub fn read(root: &Path, rules: &dyn ExternalRules) -> Self {
         let mut store = Self::default();
         for project in sorted(root).into_iter().filter(|path| path.is_dir()) {
-            for session in sessions(&project, elsewhere) {
-                store.read_session(&session, elsewhere);
+            for session in sessions(&project, rules) {
+                store.read_session(&session, rules);
             }
         }
         store
     }
 
-    fn read_session(&mut self, path: &Path, elsewhere: &dyn Elsewhere) {
+    fn read_session(&mut self, path: &Path, rules: &dyn ExternalRules) {
         let id = name_of(&path.with_extension(""));
         let mut files = Vec::new();
         if is_file(path) {
             files.push((path.to_owned(), None));
         }
-        for agent in agents(path, &id, elsewhere) {
+        for agent in agents(path, &id, rules) {
             let agent_id = agent_of(&agent).map(str::to_owned);
             files.push((agent, agent_id));
         }
@@ -172,7 +172,7 @@ impl Store {
                 project: name_of(path.parent().expect("a project")),
                 session: &id,
                 agent: agent.as_deref(),
-                elsewhere,
+                rules,
             };
             file.read(&mut self.units, &mut answers);
         }
@@ -180,7 +180,7 @@ impl Store {
         for (number, stored) in stored.iter().enumerate() {
             let size = fs::symlink_metadata(stored).map_or(0, |found| found.len());
             // An empty text is none.
-            if is_file(stored) && (1..=MAX_STORED).contains(&size) {
+            if is_file(stored) && (1..=MAX_STORED_RESULT_LEN).contains(&size) {
                 let order = (path.to_owned(), files.len() + number);
                 self.units.push(stored_result(stored, order, &id, &answers));
             }
@@ -190,13 +190,13 @@ impl Store {
 
 /// Returns the files of the sessions of a project, sorted. Those whose own file is gone count, too, if
 /// files of subagents or stored results are left.
-fn sessions(project: &Path, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
+fn sessions(project: &Path, rules: &dyn ExternalRules) -> Vec<PathBuf> {
     let mut sessions = Vec::new();
     for path in sorted(project) {
         let named = |id: String| project.join(format!("{id}.jsonl"));
         if let Some(agent) = agent_of(&path) {
             // If it names no session it is one by itself.
-            let id = session_of(&path, elsewhere);
+            let id = session_of(&path, rules);
             sessions.push(named(id.unwrap_or(format!("agent-{agent}"))));
         } else if name_of(&path).ends_with(".jsonl") {
             sessions.push(path);
@@ -232,8 +232,8 @@ fn agent_of(path: &Path) -> Option<&str> {
 }
 
 /// Returns the session that the first line of a subagent's file names.
-fn session_of(path: &Path, elsewhere: &dyn Elsewhere) -> Option<String> {
-    let first = elsewhere.entries(path).into_iter().next();
+fn session_of(path: &Path, rules: &dyn ExternalRules) -> Option<String> {
+    let first = rules.entries(path).into_iter().next();
     let first = first.filter(|first| first.line == Some(1))?;
     Json::parse(&first.text)
         .text("sessionId")
@@ -242,11 +242,11 @@ fn session_of(path: &Path, elsewhere: &dyn Elsewhere) -> Option<String> {
 
 /// Returns the files of the subagents of a session: those in its folder, then those next to it that
 /// name it in their first line.
-fn agents(session: &Path, id: &str, elsewhere: &dyn Elsewhere) -> Vec<PathBuf> {
+fn agents(session: &Path, id: &str, rules: &dyn ExternalRules) -> Vec<PathBuf> {
     let project = session.parent().expect("a project");
     let mut next_to_it = sorted(project);
     next_to_it.retain(|path| {
-        let named = || session_of(path, elsewhere).unwrap_or(name_of(&path.with_extension("")));
+        let named = || session_of(path, rules).unwrap_or(name_of(&path.with_extension("")));
         agent_of(path).is_some() && named() == id
     });
     [own_agents(&session.with_extension("")), next_to_it].concat()
@@ -257,7 +257,7 @@ fn name_of(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns what is in a folder, sorted by name; nothing if there is no such folder.
+/// Returns the entries of a folder, sorted by name; nothing if there is no such folder.
 fn sorted(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -276,15 +276,15 @@ struct File<'f> {
     project: String,
     session: &'f str,
     agent: Option<&'f str>,
-    elsewhere: &'f dyn Elsewhere,
+    rules: &'f dyn ExternalRules,
 }
 
 impl File<'_> {
     /// Adds its units, and all its results.
-    fn read(&self, units: &mut Vec<Unit>, answers: &mut Vec<Answer>) {
-        let places = self.elsewhere.entries(self.path);
-        let read = |place: Place| (Json::parse(&place.text), place);
-        let entries: Vec<(Json, Place)> = places.into_iter().map(read).collect();
+    fn read(&self, units: &mut Vec<Unit>, answers: &mut Vec<CallResult>) {
+        let places = self.rules.entries(self.path);
+        let read = |place: EntryPosition| (Json::parse(&place.text), place);
+        let entries: Vec<(Json, EntryPosition)> = places.into_iter().map(read).collect();
         let mut calls = HashMap::new();
         for (entry, _) in &entries {
             for block in entry["message"]["content"].list() {
@@ -299,7 +299,7 @@ impl File<'_> {
             for (at, block) in entry["message"]["content"].list().iter().enumerate() {
                 if is_result(block) && is_message(entry) {
                     let text = block_text(block, Some(at), entry, &calls, "");
-                    answers.push(Answer {
+                    answers.push(CallResult {
                         entry: unit.clone(),
                         call_id: block.text("tool_use_id").unwrap_or_default().to_owned(),
                         text: text.expect("a result has a field"),
@@ -312,11 +312,11 @@ impl File<'_> {
         }
     }
 
-    fn unit(&self, entry: &Json, place: &Place, calls: &HashMap<String, Call>) -> Unit {
+    fn unit(&self, entry: &Json, place: &EntryPosition, calls: &HashMap<String, Call>) -> Unit {
         let kind = entry.text("type").unwrap_or_default();
         let is_chain = ["user", "assistant", "system", "attachment"].contains(&kind);
         let is_aside = entry["isSidechain"].is_true() && self.agent.is_none();
-        let texts = texts(entry, calls, self.elsewhere);
+        let texts = texts(entry, calls, self.rules);
         let uuid = entry.text("uuid").filter(|uuid| !uuid.is_empty());
         let spelled = |text: &Text| format!("{} {:?} {:?}", text.field, text.block, text.text);
         let origin = entry["forkedFrom"].text("messageUuid");
@@ -361,7 +361,12 @@ impl File<'_> {
 }
 
 /// Returns the unit of a stored result.
-fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &[Answer]) -> Unit {
+fn stored_result(
+    path: &Path,
+    order: (PathBuf, usize),
+    session: &str,
+    answers: &[CallResult],
+) -> Unit {
     let name = name_of(path);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let bytes = fs::read(path).unwrap_or_default();
@@ -372,7 +377,7 @@ fn stored_result(path: &Path, order: (PathBuf, usize), session: &str, answers: &
         is_error: false,
         call: None,
     };
-    let is_its = |answer: &&Answer| {
+    let is_its = |answer: &&CallResult| {
         let is_named = answer.call_id == stem || names(&answer.text.text, &name);
         is_named && !answer.text.text.is_empty()
     };
@@ -492,7 +497,7 @@ fn is_by_person(entry: &Json) -> Option<bool> {
 }
 
 /// Returns the texts of an entry, without the empty ones.
-fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere) -> Vec<Text> {
+fn texts(entry: &Json, calls: &HashMap<String, Call>, rules: &dyn ExternalRules) -> Vec<Text> {
     let mut texts: Vec<Text> = Vec::new();
     let mut add = |text: Option<String>, field: &'static str| {
         texts.extend(text.map(|text| Text {
@@ -507,7 +512,7 @@ fn texts(entry: &Json, calls: &HashMap<String, Call>, elsewhere: &dyn Elsewhere)
     let prompt = |text: &str| {
         if entry["isCompactSummary"].is_true() {
             "summary"
-        } else if entry["isMeta"].is_true() || elsewhere.is_of_client(is_by_person(entry), text) {
+        } else if entry["isMeta"].is_true() || rules.is_of_client(is_by_person(entry), text) {
             "attachment"
         } else {
             "prompt"
@@ -1055,7 +1060,7 @@ impl Query {
 }
 
 impl Store {
-    /// Returns what a query finds, sorted.
+    /// Returns the hits of a query, sorted.
     #[must_use]
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let found = self.units.iter();

@@ -47,7 +47,7 @@ fn outcome(name: &str, kind: &str) -> Map<String, Value> {
     }
 }
 
-/// What the engine makes of a session under policy `vendor`.
+/// Returns the request of the engine for a session under policy `vendor`.
 fn engine(name: &str) -> Map<String, Value> {
     let source = Source::open(&session(name)).expect("the session is readable");
     let index = Index::load(&source).expect("the session is readable");
@@ -68,7 +68,7 @@ fn engine(name: &str) -> Map<String, Value> {
     }))
 }
 
-/// What the slow model makes of a session. It returns all content as blocks, and does not read
+/// Returns the request of the slow model for a session. It has all content as blocks, and does not read
 /// recorded requests.
 fn model(name: &str) -> Map<String, Value> {
     let bytes = fs::read(session(name)).expect("the session is readable");
@@ -143,7 +143,7 @@ fn a_reader_that_ignores_the_rule_would_send_something_else() {
             !reader.is_empty(),
             "{name}: what the other reader does is missing"
         );
-        // What the reader sends is what differs; a leaf alone would not matter to anybody.
+        // The request must differ: a reader with another leaf and the same request does no harm.
         let subject = ["recorded", "messages"];
         let subject = subject
             .iter()

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 9] = [
+const GUARDED_CRATES: [&str; 9] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
@@ -17,7 +17,7 @@ const GUARDED: [&str; 9] = [
     "transcript-verify",
     "transcript-catalog",
 ];
-const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
+const FORBIDDEN_CRATES: [&str; 3] = ["tokio", "notify", "anyhow"];
 
 /// Returns the answer of `cargo metadata` about this workspace, with all features of the guarded crates, for the machine that
 /// the test runs on: other platforms, and features of other crates, may need packages that have not been fetched.
@@ -27,7 +27,7 @@ fn metadata() -> Value {
     let mut features = Vec::new();
     for package in packages {
         let name = package["name"].as_str().expect("a name");
-        if GUARDED.contains(&name) {
+        if GUARDED_CRATES.contains(&name) {
             let of_package = package["features"].as_object().expect("a table");
             features.extend(of_package.keys().map(|feature| format!("{name}/{feature}")));
         }
@@ -105,13 +105,13 @@ fn linked(metadata: &Value, root: &str) -> BTreeMap<String, String> {
 /// The chains that lead from `root` to what is to be kept out.
 fn offences(metadata: &Value, root: &str) -> Vec<String> {
     let linked = linked(metadata, root);
-    KEPT_OUT
+    FORBIDDEN_CRATES
         .iter()
         .filter_map(|name| linked.get(*name).cloned())
         .collect()
 }
 
-/// What is written for others appears complete or not at all, also when the process is killed; that is the work of `NewFile`.
+/// A file for other programs appears complete or not at all, also when the process is killed; `NewFile` guarantees that.
 #[test]
 fn temporary_files_are_made_by_storage_alone() {
     let members = cargo_metadata(&["--no-deps"]);
@@ -133,7 +133,7 @@ fn temporary_files_are_made_by_storage_alone() {
 #[test]
 fn guarded_crates_link_no_tokio_no_notify_and_no_anyhow() {
     let metadata = metadata();
-    for root in GUARDED {
+    for root in GUARDED_CRATES {
         assert_eq!(offences(&metadata, root), [""; 0], "{root}");
     }
     // The graph was read: what is known to be linked is found, also at a distance.
@@ -171,8 +171,8 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
     }
 }
 
-/// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 24] = [
+/// The crates of this workspace on which each crate may depend (docs/architecture.md).
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 24] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -359,13 +359,13 @@ const DIRECTIONS: [(&str, &[&str]); 24] = [
     ),
 ];
 
-/// The crates of this workspace that a package depends on against [`DIRECTIONS`], except in tests.
+/// The crates of this workspace that a package depends on against [`ALLOWED_DEPENDENCIES`], except in tests.
 fn wrong_directions(packages: &Value) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut wrong = Vec::new();
     for package in list(packages) {
         let name = package["name"].as_str().unwrap_or_default();
-        let allowed = DIRECTIONS.iter().find(|(of, _)| *of == name);
+        let allowed = ALLOWED_DEPENDENCIES.iter().find(|(of, _)| *of == name);
         for dependency in list(&package["dependencies"]) {
             let to = dependency["name"].as_str().unwrap_or_default();
             let is_ours = to.starts_with("transcript-");

@@ -13,9 +13,9 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ExprMethodCall, Item, ItemMod, ItemUse, Macro, UseTree};
 
 /// The crates that may use the file system: the disks themselves, and tools of tests.
-const MAY: [&str; 2] = ["transcript-storage", "transcript-testkit"];
+const MAY_USE_FILES: [&str; 2] = ["transcript-storage", "transcript-testkit"];
 
-/// What may read the environment: the programs, tools of tests, and the one module of the libraries.
+/// The code that may read the environment: the programs, tools of tests, and one module of the libraries.
 const MAY_READ_ENVIRONMENT: [&str; 4] = [
     "crates/transcript-browse/",
     "crates/transcript-cli/",
@@ -24,10 +24,10 @@ const MAY_READ_ENVIRONMENT: [&str; 4] = [
 ];
 
 /// Functions of `std::env` that read the environment.
-const OF_ENVIRONMENT: [&str; 5] = ["home_dir", "var", "var_os", "vars", "vars_os"];
+const ENVIRONMENT_FUNCTIONS: [&str; 5] = ["home_dir", "var", "var_os", "vars", "vars_os"];
 
 /// Methods of `Path` without arguments that look at the file system.
-const METHODS: [&str; 8] = [
+const FILE_METHODS: [&str; 8] = [
     "canonicalize",
     "exists",
     "is_dir",
@@ -42,7 +42,7 @@ const METHODS: [&str; 8] = [
 fn every_path_goes_through_a_disk() {
     let mut found = uses_of_all();
     found.retain(|(path, what)| {
-        !is_of_environment(what) && !MAY.iter().any(|name| path.contains(name))
+        !is_of_environment(what) && !MAY_USE_FILES.iter().any(|name| path.contains(name))
     });
     assert!(found.is_empty(), "{found:#?}");
 }
@@ -62,7 +62,7 @@ fn no_library_reads_the_environment_but_in_one_module() {
 fn is_of_environment(what: &str) -> bool {
     what.rsplit("::")
         .next()
-        .is_some_and(|name| OF_ENVIRONMENT.contains(&name))
+        .is_some_and(|name| ENVIRONMENT_FUNCTIONS.contains(&name))
 }
 
 /// Returns the file and the name of each use of the file system or the environment in all crates.
@@ -203,12 +203,13 @@ impl Uses {
         let is_method = match path {
             [.., of, name] => {
                 ["Path", "PathBuf"].contains(&&**of)
-                    && (METHODS.contains(&&**name) || ["metadata", "is_file"].contains(&&**name))
+                    && (FILE_METHODS.contains(&&**name)
+                        || ["metadata", "is_file"].contains(&&**name))
             }
             _ => false,
         };
         let reads_environment = matches!(path, [.., of, name]
-            if of == "env" && OF_ENVIRONMENT.contains(&&**name));
+            if of == "env" && ENVIRONMENT_FUNCTIONS.contains(&&**name));
         if is_of(&["std", "fs"]) || is_of(&["tokio", "fs"]) || is_method || reads_environment {
             self.found.push(path.join("::"));
         }
@@ -255,7 +256,7 @@ impl Uses {
                     let is_called = matches!(tokens.get(at + 1), Some(TokenTree::Group(group))
                         if group.delimiter() == Delimiter::Parenthesis && group.stream().is_empty());
                     let is_method = at > 0 && is(at - 1, '.') && is_called;
-                    if is_method && METHODS.contains(&&*name.to_string()) {
+                    if is_method && FILE_METHODS.contains(&&*name.to_string()) {
                         self.found.push(format!(".{name}()"));
                     }
                 }
@@ -300,7 +301,7 @@ impl<'s> Visit<'s> for Uses {
 
     fn visit_expr_method_call(&mut self, call: &'s ExprMethodCall) {
         let name = call.method.to_string();
-        if call.args.is_empty() && METHODS.contains(&&*name) {
+        if call.args.is_empty() && FILE_METHODS.contains(&&*name) {
             self.found.push(format!(".{name}()"));
         }
         visit::visit_expr_method_call(self, call);

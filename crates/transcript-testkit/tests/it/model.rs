@@ -1,4 +1,4 @@
-//! What the oracle folders do not show: the path itself, and the parameters of a request. And one
+//! Tests of the model without the oracle folders: of the path itself, and of the parameters of a request. And one
 //! small session for each of the rarer rules, for machines without those folders.
 
 use serde_json::{Value, json};

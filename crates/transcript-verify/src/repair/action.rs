@@ -1,10 +1,10 @@
-//! What a repair does, for people and for JSON.
+//! The actions of a repair, for people and for JSON.
 
 use transcript_format::finding::{Code, Finding};
 use transcript_format::named;
 
 named! {
-    /// What a repair does in one place.
+    /// The kind of a change of one line, or of bytes between lines.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum ActionKind {
@@ -45,7 +45,7 @@ pub struct Action {
     pub line: Option<u64>,
     /// The id of the entry, if it has one.
     pub uuid: Option<String>,
-    /// What is done.
+    /// The kind of the change.
     pub action: ActionKind,
     /// A short description that never quotes the line.
     pub detail: String,

@@ -1,4 +1,4 @@
-//! What becomes of each line, and the bytes of the new file.
+//! The changes of lines, and the bytes of the new file.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,23 +14,23 @@ use super::clean_text::clean_text;
 use super::reading::{Defects, Reading};
 
 /// The key of our own fields in an entry, and the one there with the old values of its members.
-const ENGINE: &str = "transcriptEngine";
-const WAS: &str = "was";
+const ENGINE_KEY: &str = "transcriptEngine";
+const OLD_VALUES_KEY: &str = "was";
 
 const BLOCK_SIZE: usize = 256 << 10;
 
 /// The changes to the lines of a file. Everything else is copied byte for byte.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    by_entry: HashMap<EntryNo, Change>,
+    by_entry: HashMap<EntryNo, LineChange>,
     /// Lines after the last one.
     pub(super) end: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-struct Change {
+struct LineChange {
     is_omitted: bool,
-    /// The entry whose body is written in this place.
+    /// The entry whose body is written instead of its own.
     body: Option<EntryNo>,
     set: Vec<(&'static str, Json)>,
     /// Lines after it.
@@ -38,7 +38,7 @@ struct Change {
 }
 
 impl Changes {
-    fn at(&mut self, entry: EntryNo) -> &mut Change {
+    fn at(&mut self, entry: EntryNo) -> &mut LineChange {
         self.by_entry.entry(entry).or_default()
     }
 
@@ -62,7 +62,7 @@ impl Changes {
 
     /// Writes the new file.
     pub(super) fn write(&self, reading: &Reading, out: &mut dyn Write) -> Result<(), Error> {
-        let mut writer = Writer {
+        let mut writer = RepairWriter {
             source: &reading.source,
             out,
             copied: 0..0,
@@ -85,7 +85,7 @@ impl Changes {
             end = entry.offset() + entry.byte_len();
             line = None;
             let change = self.by_entry.get(&entry.number());
-            if change.is_none_or(Change::leaves_it) && is_whole(reading, &entry) {
+            if change.is_none_or(LineChange::leaves_it) && is_whole(reading, &entry) {
                 writer.copy(entry.offset()..end)?;
                 writer.is_line_open = true;
                 let is_ended = !entry.marks().contains(EntryMarks::UNTERMINATED);
@@ -142,13 +142,13 @@ impl Changes {
         if was.members().len() > 0
             && let Ok(object) = Object::parse(&text)
         {
-            text = object.with(ENGINE, &with_old_values(&object, &was).text());
+            text = object.with(ENGINE_KEY, &with_old_values(&object, &was).text());
         }
         Ok(text)
     }
 }
 
-impl Change {
+impl LineChange {
     fn leaves_it(&self) -> bool {
         !self.is_omitted && self.body.is_none() && self.set.is_empty()
     }
@@ -164,10 +164,10 @@ fn is_whole(reading: &Reading, entry: &EntryRef<'_>) -> bool {
 /// Returns our own fields of an entry with the old values of members. Those of an earlier repair
 /// stay: they are what the client wrote.
 fn with_old_values(entry: &Object<'_>, was: &ObjectBuf) -> ObjectBuf {
-    let own = entry.object(ENGINE);
+    let own = entry.object(ENGINE_KEY);
     let mut all = own
         .as_ref()
-        .and_then(|own| own.object(WAS))
+        .and_then(|own| own.object(OLD_VALUES_KEY))
         .map_or_else(ObjectBuf::new, |was| (&was).into());
     for (key, value) in was.members() {
         if all.get(key).is_none() {
@@ -178,7 +178,7 @@ fn with_old_values(entry: &Object<'_>, was: &ObjectBuf) -> ObjectBuf {
         || ObjectBuf::new().with("v", ENGINE_VERSION),
         |own| (&own).into(),
     );
-    own.with(WAS, all)
+    own.with(OLD_VALUES_KEY, all)
 }
 
 /// The bytes of a file that belong to no entry, by offset.
@@ -231,8 +231,8 @@ impl<'i> Gaps<'i> {
         &self.lost
     }
 
-    /// Returns what is between the last offset and this one.
-    fn until(&mut self, to: u64) -> Gap<'_> {
+    /// Returns the bytes between the last offset and this one.
+    fn until(&mut self, to: u64) -> ByteGap<'_> {
         let first = self.next_unread;
         let is_before = |range: &&Range<u64>| range.start < to;
         self.next_unread += self.unread[first..].iter().take_while(is_before).count();
@@ -242,7 +242,7 @@ impl<'i> Gaps<'i> {
             .take_while(is_before)
             .count();
         self.next_lost += lost;
-        Gap {
+        ByteGap {
             unread: &self.unread[first..self.next_unread],
             has_lost: lost > 0,
         }
@@ -250,19 +250,19 @@ impl<'i> Gaps<'i> {
 }
 
 /// The bytes between two entries.
-struct Gap<'g> {
+struct ByteGap<'g> {
     unread: &'g [Range<u64>],
     has_lost: bool,
 }
 
-impl Gap<'_> {
+impl ByteGap<'_> {
     fn is_blank(&self) -> bool {
         self.unread.is_empty() && !self.has_lost
     }
 }
 
 /// Writes lines, and copies bytes of the file in as few pieces as possible.
-struct Writer<'w> {
+struct RepairWriter<'w> {
     source: &'w Source,
     out: &'w mut dyn Write,
     /// Bytes of the file that are still to be copied.
@@ -270,7 +270,7 @@ struct Writer<'w> {
     is_line_open: bool,
 }
 
-impl Writer<'_> {
+impl RepairWriter<'_> {
     fn copy(&mut self, range: Range<u64>) -> Result<(), Error> {
         if range.start != self.copied.end {
             self.flush()?;

@@ -31,7 +31,7 @@ use super::{Repair, RepairRefusal, new_source};
 const MAX_REBUILT_BYTES: u64 = 4 << 30;
 
 named! {
-    /// Why no resume needs a line.
+    /// The reason why no resume needs a line.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum Bloat {
@@ -48,17 +48,17 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MovedLine {
-    /// Where it is in the file before the compaction, with the newline that ends it.
+    /// Its bytes in the file before the compaction, with the newline that ends it.
     pub range: Range<u64>,
     /// Its 1-based number there.
     pub line: u64,
     /// Its type.
     pub kind: EntryKind,
-    /// Why no resume needs it.
+    /// The reason why no resume needs it.
     pub why: Bloat,
 }
 
-/// How many bytes the lines of one type have, with their newlines.
+/// The size of the lines of one type, with their newlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindSize {
@@ -68,11 +68,11 @@ pub struct KindSize {
     pub before: u64,
     /// After it.
     pub after: u64,
-    /// How many lines are moved.
+    /// The number of moved lines.
     pub lines: usize,
 }
 
-/// What a compaction moves out of a file.
+/// The lines that a compaction moves out of a file.
 #[derive(Debug)]
 pub struct Compaction {
     base: Source,
@@ -116,6 +116,8 @@ impl Repair {
         let before = repaired.as_ref().unwrap_or(&self.original);
         let mut moved = bloat(before)?;
         let copies = self.dropped_lines()?;
+        // If the repair only omits copies, these are moved lines as well. The old file is then the base, and all of its
+        // bytes are in the new file or in the archive.
         let (base, index) = if copies.is_empty() {
             (before.source.clone(), &before.index)
         } else {
@@ -129,6 +131,7 @@ impl Repair {
             write_without(&base, &moved, out)
         })?;
         let after = Reading::new(new)?;
+        // The rules of `bloat` are only reasons to try; this comparison is the proof that no resume changes.
         if !is_alike(before, &after)? {
             self.refusal = Some(RepairRefusal::Compaction);
         }
@@ -138,7 +141,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Returns what [`Self::compact`] moved.
+    /// Returns the compaction of [`Self::compact`].
     #[must_use]
     pub fn compaction(&self) -> Option<&Compaction> {
         self.compaction.as_ref()
@@ -150,6 +153,7 @@ impl Repair {
         let Some(repaired) = self
             .repaired
             .as_ref()
+            // Another action changes lines, so that moved lines alone do not explain the difference of both files.
             .filter(|_| self.actions.iter().all(is_drop))
         else {
             return Ok(Vec::new());
@@ -161,7 +165,7 @@ impl Repair {
             .map(|entry| MovedLine::new(&entry, Bloat::Copy))
             .collect();
         // The lines may not be whole ones.
-        let mut rest = Matches::new(repaired);
+        let mut rest = CompareWriter::new(repaired);
         write_without(&self.original.source, &lines, &mut rest)?;
         Ok(if rest.is_all() { lines } else { Vec::new() })
     }
@@ -187,6 +191,7 @@ fn bloat(reading: &Reading) -> Result<Vec<MovedLine>, Error> {
     let mut lines = Vec::with_capacity(found.len());
     for (entry, why) in found {
         let line = MovedLine::new(&index.entry(entry), why);
+        // An entry of a damaged line shares it with other bytes, and moving the line would move these, too.
         if is_whole_line(&reading.source, &line.range)? {
             lines.push(line);
         }
@@ -229,6 +234,7 @@ fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
                     continue;
                 };
                 let mut names: Vec<&str> = body.members().iter().map(|(name, _)| &**name).collect();
+                // Clients write the members of a line in different orders.
                 names.sort_unstable();
                 let mut key = DefaultHasher::new();
                 let (names_leaf, has_text) =
@@ -237,6 +243,8 @@ fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
                 match last.entry(key.finish()) {
                     hash_map::Entry::Vacant(first) => _ = first.insert(None),
                     hash_map::Entry::Occupied(mut last) => {
+                        // A newer line of the same type counts. The very first one never gets here, so both ends of the
+                        // file keep theirs.
                         if let Some(last) = last.insert(Some(entry.number())) {
                             found.insert(last, Bloat::Superseded);
                         }
@@ -247,6 +255,7 @@ fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
                 let before = before.insert(among, entry.number());
                 let before = before.map(|before| index.entry(before));
                 if let Some(before) = before.filter(|line| line.byte_len() == entry.byte_len()) {
+                    // Compared by length first: most lines differ in it, and reading both bodies costs time.
                     let text = bodies.get(&before)?.text.to_owned();
                     if bodies.get(&entry)?.text == text {
                         found.insert(entry.number(), Bloat::Copy);
@@ -292,6 +301,8 @@ fn unneeded_progress(
         }
     }
     let mut needed: HashSet<EntryNo> = HashSet::new();
+    // Old clients linked messages to progress lines, and those to each other: a chain that a kept line starts stays
+    // whole.
     while let Some(id) = named.pop() {
         let lines = index.with_uuid(id).map(|line| index.entry(line));
         for line in lines.filter(|line| line.kind() == EntryKind::Progress) {
@@ -307,6 +318,7 @@ fn unneeded_progress(
 /// Returns whether no line before this one names the same subagent and the same call.
 fn names_agent_first(body: &str, seen: &mut HashSet<u64>) -> bool {
     let Ok(entry) = Entry::parse(body) else {
+        // A line that cannot be parsed may name a subagent, so it stays.
         return true;
     };
     let data = entry.object().read::<AgentProgress<'_>>("data");
@@ -330,6 +342,7 @@ fn put_among(moved: &mut Vec<MovedLine>, omitted: Vec<MovedLine>) {
                 shift.1 + 1,
             );
         }
+        // These lines were found in the repaired file, which is shorter by all lines that were omitted above them.
         line.range = line.range.start + shift.0..line.range.end + shift.0;
         line.line += shift.1;
     }
@@ -387,7 +400,7 @@ pub fn resumes_alike(one: Source, other: Source) -> Result<bool, Error> {
 
 fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
     for policy in [Policy::Vendor, Policy::Recover] {
-        let sides = [Side::new(one, policy), Side::new(other, policy)];
+        let sides = [PolicyView::new(one, policy), PolicyView::new(other, policy)];
         let [one, other] = &sides;
         if !has_same_tree(one, other)? || !resumes_same(one, other, None)? {
             return Ok(false);
@@ -395,7 +408,9 @@ fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
         let branches = Branches::new(&one.tree, &[]);
         let tips = branches.all().iter().filter(|branch| branch.is_tip);
         let leaves = tips.filter_map(|tip| one.tree.entry_node(tip.last));
+        // Each request reads the bodies of its path again, so a file of many branches would take quadratic time.
         let built = (MAX_REBUILT_BYTES / one.reading.source.len().max(1)).max(1) as usize;
+        // The newest branches first: they are the ones that someone continues.
         for (at, leaf) in leaves.rev().enumerate() {
             let paths = [&one.tree, &other.tree].map(|tree| tree.path_to_leaf(leaf));
             let is_same = one.ids(&paths[0]).eq(other.ids(&paths[1]));
@@ -408,12 +423,12 @@ fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
 }
 
 /// A file under one policy.
-struct Side<'r> {
+struct PolicyView<'r> {
     reading: &'r Reading,
     tree: Tree<'r>,
 }
 
-impl<'r> Side<'r> {
+impl<'r> PolicyView<'r> {
     fn new(reading: &'r Reading, policy: Policy) -> Self {
         let tree = reading.tree(policy);
         Self { reading, tree }
@@ -429,7 +444,7 @@ impl<'r> Side<'r> {
 }
 
 /// Returns whether the trees have the same nodes, with the same text and the same links.
-fn has_same_tree(one: &Side<'_>, other: &Side<'_>) -> Result<bool, Error> {
+fn has_same_tree(one: &PolicyView<'_>, other: &PolicyView<'_>) -> Result<bool, Error> {
     let (a, b) = (&one.tree, &other.tree);
     // Nodes are numbered in file order.
     if !a.nodes().eq(b.nodes()) || a.kept_entries() != b.kept_entries() {
@@ -453,8 +468,12 @@ fn has_same_tree(one: &Side<'_>, other: &Side<'_>) -> Result<bool, Error> {
 
 /// Returns whether both have the same path and request at `leaf`; without one, at the leaf that the
 /// policy chooses, and the same state of the session.
-fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Result<bool, Error> {
-    let resume = |side: &Side<'_>| {
+fn resumes_same(
+    one: &PolicyView<'_>,
+    other: &PolicyView<'_>,
+    leaf: Option<NodeId>,
+) -> Result<bool, Error> {
+    let resume = |side: &PolicyView<'_>| {
         let mut bodies = Bodies::new(&side.reading.source);
         let options = RequestOptions::new().long_blocks_in(&side.reading.source);
         match leaf {
@@ -470,7 +489,7 @@ fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Resul
         }
     };
     let ((a, state), (b, other_state)) = (resume(one)?, resume(other)?);
-    let leaf_id = |side: &Side<'_>, path: &ConversationPath| {
+    let leaf_id = |side: &PolicyView<'_>, path: &ConversationPath| {
         let leaf = path.leaf.map(|leaf| side.reading.index.entry(leaf));
         leaf.and_then(|leaf| side.reading.uuid(&leaf))
     };
@@ -493,7 +512,11 @@ fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Resul
     Ok(true)
 }
 
-fn json(side: &Side<'_>, message: &Message, reader: &mut StoredReader) -> Result<String, Error> {
+fn json(
+    side: &PolicyView<'_>,
+    message: &Message,
+    reader: &mut StoredReader,
+) -> Result<String, Error> {
     let mut text = String::new();
     let written = message.write(reader, |part| {
         text.push_str(part);
@@ -503,14 +526,14 @@ fn json(side: &Side<'_>, message: &Message, reader: &mut StoredReader) -> Result
     Ok(text)
 }
 
-/// Compares what is written with a file.
-struct Matches<'s> {
+/// A writer that compares the written bytes with a file.
+struct CompareWriter<'s> {
     source: &'s Source,
     at: u64,
     is_equal: bool,
 }
 
-impl<'s> Matches<'s> {
+impl<'s> CompareWriter<'s> {
     fn new(source: &'s Source) -> Self {
         Self {
             source,
@@ -524,7 +547,7 @@ impl<'s> Matches<'s> {
     }
 }
 
-impl Write for Matches<'_> {
+impl Write for CompareWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut own = vec![0; bytes.len()];
         let read = self

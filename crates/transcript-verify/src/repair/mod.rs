@@ -6,7 +6,7 @@
 //! policy `recover`, which shows all that it showed before, no entry is missing, and a repair of
 //! the new file has nothing to do. If the links that `recover` decided on are not enough, the next
 //! step writes its other decisions, too, and the last one links the conversation as a plain chain.
-//! What cannot be proved is [refused](Repair::refusal).
+//! A repair that is not proved to keep the conversation is [refused](Repair::refusal).
 
 mod action;
 mod changes;
@@ -33,11 +33,11 @@ use transcript_storage::TemporaryFile;
 use crate::conversation::ConversationMeasure;
 pub use action::{Action, ActionKind};
 pub use compact::{Bloat, Compaction, KindSize, MovedLine, resumes_alike};
-use plan::{Planner, Step};
+use plan::{Planner, RepairStep};
 use reading::Reading;
 
-/// A new file of up to this size is made in memory, a larger one as a temporary file.
-const IN_MEMORY: u64 = 64 << 20;
+/// The maximum length of a new file that is made in memory, in bytes. A larger one is a temporary file.
+const MAX_IN_MEMORY_LEN: u64 = 64 << 20;
 
 /// The maximum number of steps of a repair.
 const MAX_STEPS: usize = 8;
@@ -46,17 +46,17 @@ const MAX_STEPS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Where they are in the old file.
+    /// Their offsets in the old file.
     pub range: Range<u64>,
-    /// Why they are not in the new one.
+    /// The code of the defect because of which they are not in the new one.
     pub code: Code,
 }
 
-/// What a file shows, and whether a provider accepts it.
+/// A measure of the conversation in a file, and whether a provider accepts its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// How much of the conversation each policy shows.
+    /// The number of messages that each policy shows.
     pub shown: ConversationMeasure,
     /// Whether the API of the client, which joins adjacent messages of one role, accepts the request of
     /// the client.
@@ -66,7 +66,7 @@ pub struct Health {
 }
 
 named! {
-    /// Why a file is not repaired.
+    /// The reason why a file is not repaired.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum RepairRefusal {
@@ -126,12 +126,13 @@ impl Repair {
     fn run(&mut self, now: &str, new_id: &mut dyn FnMut() -> Uuid) -> Result<(), Error> {
         let planner = Planner::new(&self.original);
         let mut step = planner.gentle(new_id)?;
-        let goal = Goal::new(&planner, &step);
+        let goal = ExpectedConversation::new(&planner, &step);
         drop(planner);
         let mut made: HashSet<String> = HashSet::new();
         let mut at: Option<Reading> = None;
         let mut strength = 0;
         let mut refusal = Some(RepairRefusal::ShowsOther);
+        // Each step is planned on the file that the step before has made, because one repair can reveal another defect.
         for _ in 0..MAX_STEPS {
             let reading = at.as_ref().unwrap_or(&self.original);
             let planner = Planner::new(reading);
@@ -141,6 +142,7 @@ impl Repair {
             if step.actions.is_empty() {
                 let tree = reading.tree(Policy::Vendor);
                 let vendor = tree.path();
+                // The weakest repair that reaches the goal is enough: all other lines keep their bytes.
                 if goal.is_reached(&planner, &vendor, &made) {
                     refusal = None;
                     break;
@@ -162,6 +164,7 @@ impl Repair {
                 .filter(|action| action.action == ActionKind::Drop)
                 .count();
             let added = step.made.len() + step.changes.end.len();
+            // Counted for the check that no entry is lost without being named.
             let omitted = self.omitted + drops + step.lost.len() + step.foreign.len();
             self.omitted = omitted.saturating_sub(added);
             made.extend(step.made.iter().map(Uuid::to_string));
@@ -178,7 +181,7 @@ impl Repair {
             self.actions.extend(noted.actions);
             self.lost.extend(noted.lost);
             self.foreign.extend(noted.foreign);
-            step = Step::default();
+            step = RepairStep::default();
             at = Some(Reading::new(source)?);
         }
         let Some(reading) = at else {
@@ -193,11 +196,11 @@ impl Repair {
     }
 
     /// Returns a step in terms of the old file; `None` when that is not possible.
-    fn noted(&self, planner: &Planner<'_>, step: Step, is_first: bool) -> Option<Noted> {
+    fn noted(&self, planner: &Planner<'_>, step: RepairStep, is_first: bool) -> Option<StepNotes> {
         let index = &planner.reading.index;
-        let mut noted = Noted {
+        let mut noted = StepNotes {
             actions: step.actions,
-            ..Noted::default()
+            ..StepNotes::default()
         };
         let gaps = changes::Gaps::new(index);
         if is_first {
@@ -205,6 +208,7 @@ impl Repair {
                 range: finding.offset..finding.offset + finding.len,
                 code: finding.code,
             }));
+        // A later step would lose bytes that an earlier one wrote; they are nowhere in the old file.
         } else if !gaps.lost().is_empty() {
             return None;
         }
@@ -253,6 +257,7 @@ impl Repair {
             return Some(RepairRefusal::LosesEntry);
         }
         let (before, after) = (&self.before.shown, &self.after.shown);
+        // A repair must not show less than before, and the client must then show all of it.
         if after.recover < before.recover || after.vendor < after.recover {
             return Some(RepairRefusal::ShowsOther);
         }
@@ -323,24 +328,24 @@ impl Repair {
 
 /// A step in terms of the old file.
 #[derive(Default)]
-struct Noted {
+struct StepNotes {
     actions: Vec<Action>,
     lost: Vec<Lost>,
     foreign: Vec<EntryNo>,
 }
 
 /// The conversation that the new file has to show: that of policy `recover` before the repair.
-struct Goal {
+struct ExpectedConversation {
     /// The ids of its entries.
     path: Vec<String>,
-    /// Those of messages.
+    /// The ids of its messages.
     messages: Vec<String>,
     leaf: Option<String>,
 }
 
-impl Goal {
+impl ExpectedConversation {
     /// `step` gives ids to entries without.
-    fn new(planner: &Planner<'_>, step: &Step) -> Self {
+    fn new(planner: &Planner<'_>, step: &RepairStep) -> Self {
         let mut goal = Self {
             path: Vec::new(),
             messages: Vec::new(),
@@ -410,6 +415,7 @@ impl Health {
             let mut bodies = Bodies::new(&reading.source);
             let request = RequestOptions::new().request(tree, &mut bodies)?;
             let is_resumable = request.is_resumable();
+            // The API of the client joins adjacent messages of one role itself, and a strict provider does not.
             let messages = match tree.policy() {
                 Policy::Vendor => join_roles(request.messages),
                 _ => request.messages,
@@ -435,7 +441,7 @@ pub(crate) fn new_source(
     len: u64,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<Source, Error> {
-    if len <= IN_MEMORY {
+    if len <= MAX_IN_MEMORY_LEN {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
         return Ok(Source::from_bytes(bytes, path));

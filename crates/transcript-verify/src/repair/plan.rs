@@ -21,7 +21,7 @@ use super::reading::Reading;
 
 /// One step of a repair: its actions, and the changes that they are.
 #[derive(Debug, Default)]
-pub(super) struct Step {
+pub(super) struct RepairStep {
     pub(super) actions: Vec<Action>,
     pub(super) changes: Changes,
     /// Entries whose bytes are not in the new file, and why.
@@ -34,7 +34,7 @@ pub(super) struct Step {
     pub(super) made: Vec<Uuid>,
 }
 
-impl Step {
+impl RepairStep {
     /// Leaves an entry out; its bytes are kept beside the new file.
     pub(super) fn lose(&mut self, planner: &Planner<'_>, entry: EntryNo, code: Code, detail: &str) {
         self.changes.omit(entry);
@@ -79,9 +79,9 @@ impl<'r> Planner<'r> {
         }
     }
 
-    /// Plans what can be done without a change of the conversation.
-    pub(super) fn gentle(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Step, Error> {
-        let mut step = Step::default();
+    /// Plans the changes that leave the conversation as it is.
+    pub(super) fn gentle(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<RepairStep, Error> {
+        let mut step = RepairStep::default();
         self.lines(&mut step);
         self.copies(&mut step)?;
         // Lines in the stream form have no links, and need none.
@@ -95,7 +95,7 @@ impl<'r> Planner<'r> {
     }
 
     /// Replaces images and documents that the API refuses: with them it refuses every request of the client.
-    fn media(&self, step: &mut Step) -> Result<(), Error> {
+    fn media(&self, step: &mut RepairStep) -> Result<(), Error> {
         let mut bodies = Bodies::new(&self.reading.source);
         for refused in refused_media(&self.tree, &self.path, &mut bodies)? {
             let Some(node) = self.tree.entry_node(refused.entry) else {
@@ -117,7 +117,7 @@ impl<'r> Planner<'r> {
     }
 
     /// Gives each entry a line of its own, without bytes that no reader can use.
-    fn lines(&self, step: &mut Step) {
+    fn lines(&self, step: &mut RepairStep) {
         let index = &self.reading.index;
         for finding in Gaps::new(index).lost() {
             step.actions.push(Action::of_bytes(finding));
@@ -134,6 +134,7 @@ impl<'r> Planner<'r> {
             let none = Default::default();
             let defects = self.reading.defects.get(&number).unwrap_or(&none);
             if defects.is_unusable {
+                // The scan accepts some texts that a full parser rejects. No client reads such an entry.
                 step.lose(self, number, Code::TornMid, "its text is not JSON");
                 continue;
             }
@@ -168,7 +169,7 @@ impl<'r> Planner<'r> {
     }
 
     /// Leaves out repeated lines and entries of other sessions.
-    fn copies(&self, step: &mut Step) -> Result<(), Error> {
+    fn copies(&self, step: &mut RepairStep) -> Result<(), Error> {
         let mut bodies = Bodies::new(&self.reading.source);
         for node in self.tree.nodes() {
             let body = self.tree.entry(node);
@@ -196,6 +197,7 @@ impl<'r> Planner<'r> {
                 step.changes.omit(*copy);
             }
             if *first != body.number() {
+                // The first copy decides the place of an entry, the last one its text (FILE-7).
                 step.changes.replace(*first, body.number());
             }
             for copy in self.tree.copies(node) {
@@ -209,12 +211,14 @@ impl<'r> Planner<'r> {
                     step.act(self, *copy, Code::Repeated, ActionKind::Drop, &detail);
                 } else {
                     let detail = format!("another version of line {place}, which counts");
+                    // Another version can have text that no other line has, so its bytes go to the file of lost bytes.
                     step.lost.push((*copy, Code::Repeated));
                     step.act(self, *copy, Code::Repeated, ActionKind::Move, &detail);
                 }
             }
         }
         for entry in self.reading.index.entries() {
+            // Progress lines are no nodes of the tree, so its copies do not have them.
             let is_progress = entry.kind() == EntryKind::Progress;
             let first = entry.uuid().filter(|_| is_progress);
             let first = first.and_then(|id| self.reading.index.with_uuid(id).next());
@@ -243,7 +247,7 @@ impl<'r> Planner<'r> {
     }
 
     /// Gives an id to entries that have none: the client reads only one of them (FILE-8).
-    fn ids(&self, step: &mut Step, new_id: &mut dyn FnMut() -> Uuid) {
+    fn ids(&self, step: &mut RepairStep, new_id: &mut dyn FnMut() -> Uuid) {
         for node in self.tree.nodes() {
             let entry = self.tree.entry(node);
             if entry.uuid().is_none() && !self.tree.is_foreign(node) {
@@ -263,7 +267,7 @@ impl<'r> Planner<'r> {
 
     /// Writes the links that were decided on. Children of tombstoned entries stay where they are
     /// unless `tombstones` are to be applied.
-    pub(super) fn links(&self, step: &mut Step, tombstones: bool) {
+    pub(super) fn links(&self, step: &mut RepairStep, tombstones: bool) {
         for node in self.tree.nodes() {
             if self.tree.is_foreign(node) || (tombstones && self.tree.is_tombstoned(node)) {
                 continue;
@@ -271,9 +275,11 @@ impl<'r> Planner<'r> {
             let line = self.tree.entry(node);
             let named = self.named(&line);
             let is_below = |named: &NodeId| self.tree.is_tombstoned(*named);
+            // The client does not know tombstones. A link around a tombstoned entry changes what it shows.
             if !tombstones && (named.iter().any(is_below) || self.tree.is_tombstoned(node)) {
                 continue;
             }
+            // Splices are made again by each reader, from the boundary; written as links they would be made twice.
             let parent = match self.tree.parent_before_splice(node) {
                 Parent::Node(parent) if named != [parent] => Some(parent),
                 Parent::Root if line.parent().is_some() => None,
@@ -293,7 +299,13 @@ impl<'r> Planner<'r> {
     }
 
     /// Makes `node` a child of `parent`, or a root.
-    pub(super) fn link(&self, step: &mut Step, node: NodeId, parent: Option<NodeId>, code: Code) {
+    pub(super) fn link(
+        &self,
+        step: &mut RepairStep,
+        node: NodeId,
+        parent: Option<NodeId>,
+        code: Code,
+    ) {
         let place = self.place(node);
         let id = parent.and_then(|parent| self.id(step, parent));
         let value = id.as_deref().map(Json::from);
@@ -323,7 +335,7 @@ impl<'r> Planner<'r> {
     }
 
     /// Returns the id that the entry has in the new file.
-    pub(super) fn id(&self, step: &Step, node: NodeId) -> Option<String> {
+    pub(super) fn id(&self, step: &RepairStep, node: NodeId) -> Option<String> {
         let entry = self.tree.entry(node);
         let new = step.ids.get(&entry.number()).map(Uuid::to_string);
         new.or_else(|| self.reading.uuid(&entry))
@@ -342,7 +354,11 @@ impl<'r> Planner<'r> {
 
     /// Answers calls without a result: the client drops the line of such a call with all its text
     /// (TURN-2).
-    fn results(&self, step: &mut Step, new_id: &mut dyn FnMut() -> Uuid) -> Result<(), Error> {
+    fn results(
+        &self,
+        step: &mut RepairStep,
+        new_id: &mut dyn FnMut() -> Uuid,
+    ) -> Result<(), Error> {
         let mut bodies = Bodies::new(&self.reading.source);
         // A result below a preserved call has to be preserved as well.
         let kept = self.tree.kept_entries();
@@ -375,7 +391,7 @@ impl<'r> Planner<'r> {
             if let Some((.., result)) = kept_ids.iter_mut().find(|(kept, ..)| *kept == node) {
                 *result = Some(id.to_string());
             }
-            // What follows the message follows its last result.
+            // Entries that followed the message follow the new result, else the result would be a branch that ends.
             let on_path = self.path.entries.iter().map(|entry| entry.entry_no());
             let nodes = on_path.filter_map(|entry| self.tree.node(entry));
             for child in nodes.filter(|child| self.tree.parent(*child) == Parent::Node(node)) {

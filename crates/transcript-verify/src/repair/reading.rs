@@ -9,19 +9,19 @@ use transcript_resume::{Policy, Tree};
 
 use super::clean_text::clean_text;
 
-/// A file, its index, and what is wrong with the bodies of its entries.
+/// A file, its index, and the defects of the bodies of its entries.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) source: Source,
     pub(super) index: Index,
     others: OtherFiles,
-    /// What is wrong with bodies; entries without defects are not in it.
+    /// The defects of bodies; entries without defects are not in it.
     pub(super) defects: HashMap<EntryNo, Defects>,
     /// The entries that nothing can be read from.
     unusable: HashSet<EntryNo>,
 }
 
-/// What is wrong with the JSON of an entry, which the scan does not read.
+/// Defects of the JSON of an entry in parts that the scan does not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Defects {
     /// It is not JSON, which the scan does not see in every place.

@@ -12,19 +12,19 @@ use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Preserved};
 use transcript_resume::{ConversationPath, KeptEntries, NodeId, Parent, Tree};
 
 use super::action::ActionKind;
-use super::plan::{Planner, Step};
+use super::plan::{Planner, RepairStep};
 
 impl Planner<'_> {
-    /// Writes what `recover` decided besides the links of single entries: what was removed, where
-    /// the conversation starts and ends (at the entry with the id `leaf`), and what a compaction
+    /// Writes the decisions of `recover` besides the links of single entries: removed entries, where
+    /// the conversation starts and ends (at the entry with the id `leaf`), and the entries that a compaction
     /// kept.
     pub(super) fn decided(
         &self,
         vendor: (&Tree<'_>, &ConversationPath),
         leaf: Option<&str>,
         now: &str,
-    ) -> Result<Step, Error> {
-        let mut step = Step::default();
+    ) -> Result<RepairStep, Error> {
+        let mut step = RepairStep::default();
         self.remove_tombstoned(&mut step);
         self.start_at_gap(&mut step);
         self.name_kept_entries(&mut step, vendor.0)?;
@@ -39,8 +39,12 @@ impl Planner<'_> {
 
     /// Links the entries `path` one below the other, and nothing else to them. `path` are the ids
     /// of the conversation, oldest first; results that were `made` follow their calls.
-    pub(super) fn chain(&self, path: &[String], made: &HashSet<String>) -> Result<Step, Error> {
-        let mut step = Step::default();
+    pub(super) fn chain(
+        &self,
+        path: &[String],
+        made: &HashSet<String>,
+    ) -> Result<RepairStep, Error> {
+        let mut step = RepairStep::default();
         self.remove_tombstoned(&mut step);
         let index = &self.reading.index;
         let node = |id: &String| self.tree.entry_node(index.with_uuid(index.id(id)?).next()?);
@@ -90,7 +94,7 @@ impl Planner<'_> {
     }
 
     /// Leaves tombstoned entries out, which the client would show.
-    fn remove_tombstoned(&self, step: &mut Step) {
+    fn remove_tombstoned(&self, step: &mut RepairStep) {
         let nodes = self.tree.nodes();
         for node in nodes.filter(|node| self.tree.is_tombstoned(*node)) {
             let entry = self.tree.entry(node).number();
@@ -115,7 +119,7 @@ impl Planner<'_> {
 
     /// Makes the first entry a root if its parent is missing: the client would look for another one
     /// by time (CHAIN-3).
-    fn start_at_gap(&self, step: &mut Step) {
+    fn start_at_gap(&self, step: &mut RepairStep) {
         for entry in &self.path.entries {
             let node = self.tree.node(entry.entry_no());
             let lost = node.filter(|node| self.tree.parent(*node) == Parent::Lost);
@@ -125,7 +129,7 @@ impl Planner<'_> {
         }
     }
 
-    fn name_kept_entries(&self, step: &mut Step, vendor: &Tree<'_>) -> Result<(), Error> {
+    fn name_kept_entries(&self, step: &mut RepairStep, vendor: &Tree<'_>) -> Result<(), Error> {
         let names = |tree: &Tree<'_>, kept: &KeptEntries| {
             let line = |node: NodeId| tree.entry(node).number();
             let entries: Vec<_> = kept.entries.iter().map(|node| line(*node)).collect();
@@ -146,7 +150,7 @@ impl Planner<'_> {
     /// Makes a boundary name these entries, in both forms.
     pub(super) fn name_entries(
         &self,
-        step: &mut Step,
+        step: &mut RepairStep,
         boundary: NodeId,
         anchor: Option<NodeId>,
         ids: &[String],
@@ -200,7 +204,7 @@ impl Planner<'_> {
 
     /// Makes a boundary name the end of the conversation before it, if it names an entry that now
     /// follows it.
-    fn lead_out(&self, step: &mut Step, boundary: NodeId, on_path: &HashSet<NodeId>) {
+    fn lead_out(&self, step: &mut RepairStep, boundary: NodeId, on_path: &HashSet<NodeId>) {
         let entry = self.tree.entry(boundary);
         let named = self.reading.index.boundary(entry.number());
         let named = named.and_then(|named| self.tree.node_with_uuid(named.logical_parent?));
@@ -227,7 +231,7 @@ impl Planner<'_> {
     }
 
     /// Adds a `last-prompt` line that names the leaf (LEAF-11).
-    fn pin(&self, step: &mut Step, leaf: &EntryRef<'_>) -> Result<(), Error> {
+    fn pin(&self, step: &mut RepairStep, leaf: &EntryRef<'_>) -> Result<(), Error> {
         let Some(id) = self.reading.uuid(leaf) else {
             return Ok(());
         };
@@ -252,7 +256,7 @@ impl Planner<'_> {
     }
 
     /// Gives the leaf a time: the client refuses a session without (LEAF-17).
-    fn date_leaf(&self, step: &mut Step, now: &str) {
+    fn date_leaf(&self, step: &mut RepairStep, now: &str) {
         let leaf = self.path.leaf.map(|leaf| self.reading.index.entry(leaf));
         if let Some(leaf) = leaf.filter(|leaf| leaf.millis().is_none()) {
             step.changes.set(leaf.number(), "timestamp", now);

@@ -94,7 +94,7 @@ fn a_component_counts_unless_a_rewind_or_a_compaction_explains_it() {
         ));
         assert_eq!([measure.conversation, measure.recover], expected, "{words}");
     };
-    // What is before a gap was not abandoned: only the clock disagrees.
+    // Entries before a gap were not abandoned: only the clock disagrees.
     check("u1<-@10 a1<u1@10 u2<x@01 a2<u2@02", [4, 2]);
     // The conversation was started again, or rewound to before the component.
     check("u1<-@10 a1<u1@10 u2<-@11 a2<u2@12", [2, 2]);
@@ -112,7 +112,7 @@ fn a_component_counts_unless_a_rewind_or_a_compaction_explains_it() {
 }
 
 #[test]
-fn what_the_bytes_prove_is_counted_and_recover_shows_no_less_than_the_client() {
+fn proved_messages_are_counted_and_recover_shows_at_least_those_of_the_client() {
     let (mut files, mut over, mut short) = (0, 0, 0);
     for seed in 0..200 {
         let Some(healthy) = Healthy::new(&tidy_session(seed)) else {
@@ -127,7 +127,7 @@ fn what_the_bytes_prove_is_counted_and_recover_shows_no_less_than_the_client() {
             "seed {seed}"
         );
         for kind in Kind::ALL {
-            let Some(case) = healthy.hurt(kind, seed) else {
+            let Some(case) = healthy.damaged(kind, seed) else {
                 continue;
             };
             let measure = measure_of(&case.bytes);

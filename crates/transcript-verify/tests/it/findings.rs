@@ -549,7 +549,7 @@ fn a_request_longer_than_the_window_of_its_model_is_reported() {
     };
     assert_eq!(found(8_000, ""), "");
     assert!(found(9_500, "").starts_with("A-WINDOW 2@"));
-    // What the API counted says more than the estimate, until it says that the window is longer.
+    // The count of the API counts more than the estimate, until it shows that the window is longer.
     let usage = |tokens: u32| format!(r#""usage":{{"input_tokens":{tokens}}},"#);
     assert_eq!(found(8_000, &usage(9_000)), "");
     assert_eq!(found(9_500, &usage(10_000)), "");

@@ -475,7 +475,7 @@ fn with_images(images: &[Value], are_queued: bool) -> Vec<u8> {
 }
 
 #[test]
-fn what_verify_says_of_media_repair_does_once_and_then_there_is_nothing_left() {
+fn repair_replaces_the_media_that_verify_reports_and_a_second_repair_is_empty() {
     let small = || image_of(9, 90);
     let with = |wide: u32, others: usize| {
         let mut images = vec![image_of(wide, 90)];

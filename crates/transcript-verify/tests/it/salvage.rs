@@ -1,4 +1,4 @@
-//! What is gathered of a session whose file is missing or stopped growing.
+//! Sessions that are gathered from other files, because their own is missing or stopped growing.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn without_note(line: &str) -> Value {
 }
 
 #[test]
-fn what_is_left_of_a_missing_session_is_gathered() {
+fn the_other_files_of_a_missing_session_are_gathered() {
     let (_folder, path) = copy("absent");
     let salvage = salvage(&path).unwrap();
     assert!(salvage.is_absent());

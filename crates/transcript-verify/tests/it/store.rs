@@ -1,4 +1,4 @@
-//! What is next to a session: names, times and modes of a store.
+//! Findings about the surroundings of a session: names, times and modes of a store.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -143,10 +143,7 @@ fn wide_modes_are_reported() {
     assert_eq!(store.codes(), "Z-MODE");
     set_mode(path.parent().unwrap(), 0o755);
     let detail = &store.reports()[0].findings[0].detail;
-    assert_eq!(
-        detail,
-        "others have rights by the mode 0644 of the file and 0755 of the folder"
-    );
+    assert_eq!(detail, "other users have access (file 0644, folder 0755)");
     // Elsewhere modes do not matter.
     let copy = store.0.path().join("copy");
     fs::create_dir(&copy).unwrap();

@@ -6,18 +6,18 @@ use transcript_format::object::Raw;
 
 use crate::text::cut_text;
 
-/// The longest input that is kept, and the longest entry, in bytes.
-const MAX_INPUT: usize = 256 << 10;
-/// The total size of the kept inputs, in bytes.
-const MAX_INPUTS: usize = 8 << 20;
-/// At most this many calls are open; the oldest is dropped.
+/// The maximum length of a kept input, and of a kept entry, in bytes.
+const MAX_INPUT_LEN: usize = 256 << 10;
+/// The maximum total size of the kept inputs, in bytes.
+const MAX_INPUTS_LEN: usize = 8 << 20;
+/// The maximum number of open calls. The oldest one is dropped.
 const MAX_CALLS: usize = 256;
-/// The longest id and the longest name of a tool, in bytes.
-const MAX_NAME: usize = 256;
-/// At most this many results are kept until their calls arrive.
-const MAX_EARLY: usize = 4;
+/// The maximum length of an id, and of the name of a tool, in bytes.
+const MAX_NAME_LEN: usize = 256;
+/// The maximum number of results that are kept until their calls arrive.
+const MAX_EARLY_RESULTS: usize = 4;
 /// The maximum width of the subject of a call above its result, in columns.
-const MAX_ABOUT: usize = 200;
+const MAX_SUBJECT_WIDTH: usize = 200;
 
 /// The facts about a call that its result needs.
 #[derive(Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl OpenCall {
         Self {
             id: id.to_owned(),
             tool: tool.to_owned(),
-            about: cut_text(about, MAX_ABOUT),
+            about: cut_text(about, MAX_SUBJECT_WIDTH),
             input: None,
             millis,
         }
@@ -58,12 +58,14 @@ pub(super) struct OpenCalls {
 
 impl OpenCalls {
     pub(super) fn open(&mut self, mut call: OpenCall, input: Option<Raw<'_>>) {
-        if call.id.len() > MAX_NAME || call.tool.len() > MAX_NAME {
+        if call.id.len() > MAX_NAME_LEN || call.tool.len() > MAX_NAME_LEN {
             return;
         }
         let input = input.map(Raw::text);
         call.input = input
-            .filter(|input| input.len() <= MAX_INPUT && self.inputs + input.len() <= MAX_INPUTS)
+            .filter(|input| {
+                input.len() <= MAX_INPUT_LEN && self.inputs + input.len() <= MAX_INPUTS_LEN
+            })
             .map(str::to_owned);
         self.inputs += len(&call);
         self.open.push_back(call);
@@ -80,11 +82,11 @@ impl OpenCalls {
 
     /// Keeps the entry of a result until its call arrives.
     pub(super) fn keep_early(&mut self, id: &str, text: &str) {
-        if id.len() > MAX_NAME || text.len() > MAX_INPUT {
+        if id.len() > MAX_NAME_LEN || text.len() > MAX_INPUT_LEN {
             return;
         }
         self.early.push_back((id.to_owned(), text.to_owned()));
-        if self.early.len() > MAX_EARLY {
+        if self.early.len() > MAX_EARLY_RESULTS {
             self.early.pop_front();
         }
     }
@@ -123,14 +125,17 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_never_answered_take_no_more_than_so_much() {
+    fn open_calls_without_results_take_bounded_memory() {
         let mut calls = OpenCalls::default();
-        let text = input(MAX_INPUT - 2);
+        let text = input(MAX_INPUT_LEN - 2);
         for id in 0..3 * MAX_CALLS {
             calls.open(call(id), Raw::parse(&text).ok());
             let kept: usize = calls.open.iter().map(len).sum();
             assert_eq!(calls.inputs, kept);
-            assert!(calls.open.len() <= MAX_CALLS && kept <= MAX_INPUTS, "{id}");
+            assert!(
+                calls.open.len() <= MAX_CALLS && kept <= MAX_INPUTS_LEN,
+                "{id}"
+            );
         }
         assert_eq!(calls.close("0"), None);
         assert_eq!(
@@ -144,12 +149,12 @@ mod tests {
     #[test]
     fn an_input_that_is_too_long_is_not_kept_and_the_call_is() {
         let mut calls = OpenCalls::default();
-        let text = input(MAX_INPUT);
+        let text = input(MAX_INPUT_LEN);
         calls.open(call(1), Raw::parse(&text).ok());
         calls.open(call(2), Raw::parse("{}").ok());
         assert_eq!(calls.close("1").unwrap().input, None);
         assert_eq!(calls.close("2").unwrap().input.as_deref(), Some("{}"));
-        calls.open(OpenCall::new(&input(MAX_NAME), "Write", "", None), None);
+        calls.open(OpenCall::new(&input(MAX_NAME_LEN), "Write", "", None), None);
         assert!(calls.open.is_empty());
     }
 }

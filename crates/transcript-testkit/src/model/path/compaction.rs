@@ -1,4 +1,4 @@
-//! What a compaction leaves of the entries before it.
+//! The entries from before a compaction that stay on the path.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::graph::{Entry, Graph};
 
-/// What the last boundary of a file does with the entries before it.
+/// Whether the last boundary of a file keeps entries from before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     /// It keeps some of them.

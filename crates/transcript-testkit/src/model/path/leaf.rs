@@ -1,4 +1,4 @@
-//! Where the conversation ends.
+//! The leaf: the entry at which the conversation ends.
 
 use std::collections::HashSet;
 

@@ -23,7 +23,7 @@ pub struct Path {
     pub leaf: Option<String>,
     /// Whether every message of the file is on a sidechain, as in the file of a subagent.
     pub is_subagent: bool,
-    /// Why the client refuses to resume this file.
+    /// The reason why the client refuses to resume this file.
     pub refusal: Option<String>,
 }
 

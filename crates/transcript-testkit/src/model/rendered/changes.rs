@@ -1,4 +1,4 @@
-//! Attachments that say what is available: tools, agents, and the instructions of servers.
+//! Attachments that list available tools, agents, and the instructions of servers.
 
 use serde_json::Value;
 use transcript_format::attachment_texts::{self as texts, filled};

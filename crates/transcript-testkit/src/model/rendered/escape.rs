@@ -1,4 +1,4 @@
-//! How the client keeps the text of others from ending the tags around a reminder.
+//! The escapes of the client that keep foreign text from ending the tags around a reminder.
 
 use std::sync::LazyLock;
 

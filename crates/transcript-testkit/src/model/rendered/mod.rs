@@ -204,10 +204,10 @@ fn hook_success(attachment: &Value) -> Option<String> {
 }
 
 fn selected_lines(attachment: &Value) -> String {
-    const LIMIT: usize = 2000;
+    const MAX_SELECTION_LEN: usize = 2000;
     let mut content = field(attachment, "content");
-    if js::length(&content) > LIMIT {
-        content = js::start(&content, LIMIT) + "\n... (truncated)";
+    if js::length(&content) > MAX_SELECTION_LEN {
+        content = js::start(&content, MAX_SELECTION_LEN) + "\n... (truncated)";
     }
     filled(
         texts::LINES_SELECTED,

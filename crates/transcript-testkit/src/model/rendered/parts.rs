@@ -1,4 +1,4 @@
-//! Parts of attachments, and what they are made of.
+//! Parts of attachments.
 
 use serde_json::Value;
 use transcript_format::attachment_texts::{REMINDER_END, REMINDER_START};

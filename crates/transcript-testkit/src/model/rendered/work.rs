@@ -123,12 +123,12 @@ pub(super) fn memories(attachment: &Value, now: Option<i64>) -> Vec<Part> {
 
 /// Returns the header of a memory without one. The age, if it is known, is given from two days on.
 fn age_and_path(memory: &Value, now: Option<i64>) -> String {
-    const DAY: f64 = 86_400_000.0;
+    const DAY_MILLIS: f64 = 86_400_000.0;
     let path = format!("Memory: {}:", field(memory, "path"));
     let (Some(now), Some(time)) = (now, memory["mtimeMs"].as_f64()) else {
         return path;
     };
-    let days = ((now as f64 - time) / DAY).floor();
+    let days = ((now as f64 - time) / DAY_MILLIS).floor();
     if days < 2.0 {
         return path;
     }
@@ -141,16 +141,16 @@ fn age_and_path(memory: &Value, now: Option<i64>) -> String {
 /// New diagnostics: a paragraph for each file, with a line for each diagnostic. `None` if there are
 /// none.
 pub(super) fn diagnostics(attachment: &Value) -> Option<String> {
-    const LIMIT: usize = 4000;
-    const CUT: &str = "…[truncated]";
+    const MAX_TEXT_LEN: usize = 4000;
+    const TRUNCATION_MARK: &str = "…[truncated]";
     let files = attachment["files"].as_array().into_iter().flatten();
     let paragraphs: Vec<String> = files.filter_map(diagnostics_of_file).collect();
     if paragraphs.is_empty() {
         return None;
     }
     let mut all = paragraphs.join("\n\n");
-    if js::length(&all) > LIMIT {
-        all = js::start(&all, LIMIT - js::length(CUT)) + CUT;
+    if js::length(&all) > MAX_TEXT_LEN {
+        all = js::start(&all, MAX_TEXT_LEN - js::length(TRUNCATION_MARK)) + TRUNCATION_MARK;
     }
     Some(filled(texts::DIAGNOSTICS, &[("diagnostics", &all)]))
 }

@@ -19,17 +19,17 @@ use super::compare::{Caches, Compared};
 
 /// The number of threads that search.
 const THREADS: u64 = 2;
-/// How many queries are compared with the model when all is done.
-const AFTERWARDS: usize = 4;
+/// The number of queries that are compared with the model at the end.
+const FINAL_QUERIES: usize = 4;
 /// The time between two changes: files must not grow faster than they are searched.
-const PAUSE: Duration = Duration::from_millis(20);
+const CHANGE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks `queries` on each of several threads, and the same in another process if `program` is given,
 /// which is called with root, cache folder, seed and number, while files grow; then while files are replaced;
 /// then compares all with the model. Returns the number of searches.
 ///
 /// # Errors
-/// What is different.
+/// The first difference.
 pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u64, String> {
     let tree = trees::tree(seed);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -40,7 +40,7 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
     let sessions: Vec<PathBuf> = sessions
         .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
         .collect();
-    // What is torn stays so.
+    // A line feed ends each torn line, so that appends do not complete it.
     sessions.iter().try_for_each(|path| append(path, b"\n"))?;
     let searches = AtomicU64::new(0);
     for is_growing in [true, false] {
@@ -59,7 +59,7 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
                     } else {
                         let _ = changes.change(root, &tree, &mut rng);
                     }
-                    thread::sleep(PAUSE);
+                    thread::sleep(CHANGE_PAUSE);
                 }
             });
             let other = program.map(|program| {
@@ -103,7 +103,7 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
         result?;
         let compared = Compared::read(root);
         let mut rng = Rng::new(seed);
-        for _ in 0..queries.min(AFTERWARDS) {
+        for _ in 0..queries.min(FINAL_QUERIES) {
             let text = trees::query(&tree, &mut rng);
             compared
                 .compare(&text, &caches)
@@ -117,7 +117,7 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
 /// most what is there afterwards.
 ///
 /// # Errors
-/// What is different.
+/// The first difference.
 pub(crate) fn one(
     tree: &Tree,
     root: &Path,
@@ -125,7 +125,7 @@ pub(crate) fn one(
     is_growing: bool,
     rng: &mut Rng,
 ) -> Result<(), String> {
-    // What matches in a file may not depend on what follows: words alone.
+    // The matches in a file must not change when it grows, so the query is a single phrase.
     let text: &String = rng.pick(&tree.texts);
     let words: Vec<&str> = text.split_whitespace().collect();
     let word = words.get(rng.below(words.len())).copied().unwrap_or("e");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use transcript_catalog::{Catalog, End, Hit, Query, SearchOptions, Sort};
+use transcript_catalog::{Catalog, Hit, Query, SearchOptions, SearchTotals, Sort};
 use transcript_testkit::model::search;
 use transcript_testkit::trees;
 
@@ -40,16 +40,15 @@ impl Caches {
     }
 }
 
-/// What a query found, and how many bytes were read for it without filters and with those that were
-/// there.
+/// The number of hits of a query, and of the bytes that were read for it without filters and with existing ones.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct QueryCounts {
     pub(crate) hits: u64,
     pub(crate) bytes: u64,
     pub(crate) bytes_warm: u64,
 }
 
-impl Found {
+impl QueryCounts {
     pub(crate) fn add(&mut self, other: Self) {
         self.hits += other.hits;
         self.bytes += other.bytes;
@@ -61,7 +60,7 @@ impl Compared {
     pub(crate) fn read(root: &Path) -> Self {
         Self {
             catalog: Catalog::open(root).expect("a folder"),
-            store: search::Store::read(root, &super::elsewhere::Reader),
+            store: search::Store::read(root, &super::external_rules::Reader),
         }
     }
 
@@ -69,13 +68,15 @@ impl Compared {
     /// one that has those of whatever was before.
     ///
     /// # Errors
-    /// What is different.
-    pub(crate) fn compare(&self, text: &str, caches: &Caches) -> Result<Found, String> {
-        // What follows a bar are filters to add.
-        let (text, added) = text.split_once(trees::ADDED).unwrap_or((text, ""));
+    /// The first difference.
+    pub(crate) fn compare(&self, text: &str, caches: &Caches) -> Result<QueryCounts, String> {
+        // The filters after the mark are added to the query.
+        let (text, added) = text
+            .split_once(trees::ADDED_FILTERS_MARK)
+            .unwrap_or((text, ""));
         let query = match (text.parse::<Query>(), search::Query::parse(text)) {
             (Ok(query), Some(model)) => (query, model),
-            (Err(_), None) => return Ok(Found::default()),
+            (Err(_), None) => return Ok(QueryCounts::default()),
             (Ok(_), None) => return Err("only the model refuses it".to_owned()),
             (Err(error), Some(_)) => return Err(format!("only the model takes it: {error}")),
         };
@@ -129,7 +130,7 @@ impl Compared {
                 return Err(format!("filters: {other:?}, not {end:?}"));
             }
         }
-        Ok(Found {
+        Ok(QueryCounts {
             hits: end.hits,
             bytes: end.bytes,
             bytes_warm: ends[2].bytes,
@@ -152,7 +153,7 @@ impl Compared {
         query: &Query,
         options: &SearchOptions,
         expected: &[Hit],
-    ) -> Result<End, String> {
+    ) -> Result<SearchTotals, String> {
         let (found, end) = self.hits(query, options)?;
         let found: Vec<search::Hit> = found.iter().map(of_model).collect();
         let expected: Vec<search::Hit> = expected.iter().map(of_model).collect();
@@ -163,7 +164,11 @@ impl Compared {
         }
     }
 
-    fn hits(&self, query: &Query, options: &SearchOptions) -> Result<(Vec<Hit>, End), String> {
+    fn hits(
+        &self,
+        query: &Query,
+        options: &SearchOptions,
+    ) -> Result<(Vec<Hit>, SearchTotals), String> {
         let mut search = self
             .catalog
             .search(query, options)

@@ -2,14 +2,14 @@
 
 mod busy;
 mod compare;
-mod elsewhere;
+mod external_rules;
 mod walk;
 
 use std::path::Path;
 use std::{fs, io};
 
-use compare::Found;
-use elsewhere::Reader;
+use compare::QueryCounts;
+use external_rules::Reader;
 use serde_json::{Value, json};
 use transcript_testkit::model::search::{Hit, Query, Store};
 use walk::walk;
@@ -220,7 +220,7 @@ fn the_model_refuses_bad_queries() {
 
 #[test]
 fn random_queries_find_what_the_model_finds_with_and_without_filters() {
-    let mut found = Found::default();
+    let mut found = QueryCounts::default();
     let mut others = Vec::new();
     for seed in 0..8 {
         let walk = walk(seed, 4, 3, &others, &mut |text, compared| match compared {

@@ -7,7 +7,7 @@ use transcript_testkit::changes::{self, Changes, Filters};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::trees;
 
-use super::compare::{Caches, Compared, Found};
+use super::compare::{Caches, Compared, QueryCounts};
 
 /// Asks this number of queries in each of this number of rounds, with a change before each round but the first.
 /// `see` gets each query and what came of it. Returns the filters that are left, for the next tree.
@@ -16,7 +16,7 @@ pub(crate) fn walk(
     rounds: usize,
     queries: usize,
     others: &[Vec<u8>],
-    see: &mut dyn FnMut(&str, Result<Found, String>),
+    see: &mut dyn FnMut(&str, Result<QueryCounts, String>),
 ) -> io::Result<Vec<Vec<u8>>> {
     let tree = trees::tree(seed);
     let folder = tempfile::tempdir()?;
@@ -31,7 +31,7 @@ pub(crate) fn walk(
     for round in 0..rounds {
         for _ in 0..queries {
             let text = trees::query(&tree, &mut rng);
-            // What is new is not missed.
+            // The first query after a change is for its new word, which a stale filter would miss.
             let text = word.take().unwrap_or(text);
             let found = compared.compare(&text, &caches);
             see(&format!("{text:?}, round {round}, {what}"), found);

@@ -1,4 +1,4 @@
-//! What the model of the search takes from the crates that define it.
+//! The rules that the model of the search takes from the crates that define them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,13 +7,13 @@ use transcript_format::author::Author;
 use transcript_format::salvage;
 use transcript_reader::{Index, MessageText, Source};
 use transcript_resume::{Policy, Tree};
-use transcript_testkit::model::search::{Elsewhere, Place};
+use transcript_testkit::model::search::{EntryPosition, ExternalRules};
 
 /// The entries as the index has them, and the story under `recover`.
 pub(crate) struct Reader;
 
-impl Elsewhere for Reader {
-    fn entries(&self, path: &Path) -> Vec<Place> {
+impl ExternalRules for Reader {
+    fn entries(&self, path: &Path) -> Vec<EntryPosition> {
         let source = Source::open(path).expect("a file");
         let index = Index::load(&source).expect("a file can be read");
         let tree = Tree::new(&index, Policy::Recover);
@@ -36,7 +36,7 @@ impl Elsewhere for Reader {
             let copies = uuid.into_iter().flat_map(|uuid| index.with_uuid(uuid));
             let copies = [entry.number()].into_iter().chain(copies);
             let in_context = copies.filter_map(|number| in_story.get(&number)).max();
-            places.push(Place {
+            places.push(EntryPosition {
                 line: entry.known_line(),
                 offset: entry.offset(),
                 text,

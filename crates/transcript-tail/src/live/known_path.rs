@@ -6,44 +6,44 @@ use transcript_reader::{EntryNo, EntryRef, Id, Index, LiveState, PathEntry};
 
 bitflags! {
     #[derive(Clone, Copy, Debug, Default)]
-    struct Mark: u8 {
+    struct PathMark: u8 {
         /// The entry is on the path.
-        const ON = 1;
+        const ON_PATH = 1;
         /// It was on an earlier one.
-        const LEFT = 1 << 1;
+        const LEFT_PATH = 1 << 1;
     }
 }
 
 /// A path, and which entries are and were on it. Entries are numbered by the first line with their
 /// uuid.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct KnownPath {
     path: Vec<EntryNo>,
     leaf: Option<EntryNo>,
-    /// The place on the path of its last message.
+    /// The index of its last message.
     message: Option<usize>,
-    /// How many entries at the start are those of the current path. The others are not while the
+    /// The number of entries at the start that the current path has, too. It has not the others while the
     /// current path was made by a line that cannot move the conversation.
     common: usize,
     /// By number.
-    marks: Vec<Mark>,
+    marks: Vec<PathMark>,
     /// The entries from this number on may be others by now.
     closed_len: usize,
 }
 
 /// A move to another branch.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct BranchMove {
     /// The previous leaf.
     pub(super) from: Option<EntryNo>,
     /// The last entry of the new path that the previous one had, too.
     pub(super) fork: Option<EntryNo>,
 }
 
-impl Place {
+impl KnownPath {
     /// Returns whether the path contains the entry.
     pub(super) fn is_on_path(&self, entry: &EntryRef<'_>, index: &Index) -> bool {
-        self.has(first_line(index, entry.number()), Mark::ON)
+        self.has(first_line(index, entry.number()), PathMark::ON_PATH)
     }
 
     /// Forgets that the entry with this uuid left the path, because it was tombstoned: if it is
@@ -51,7 +51,7 @@ impl Place {
     pub(super) fn restore(&mut self, id: Id, index: &Index) {
         for number in index.with_uuid(id) {
             if let Some(marks) = self.marks.get_mut(number.get()) {
-                marks.remove(Mark::LEFT);
+                marks.remove(PathMark::LEFT_PATH);
             }
         }
     }
@@ -60,7 +60,7 @@ impl Place {
         self.path.capacity() * size_of::<EntryNo>() + self.marks.capacity()
     }
 
-    /// Forgets what turned out to be something else: entries of damaged lines at the end of the
+    /// Forgets entries that turned out to be something else: entries of damaged lines at the end of the
     /// file, and a path of a subagent or another session. Returns whether it was such a path.
     pub(super) fn forget(&mut self, state: &LiveState<'_>) -> bool {
         let closed_len = std::mem::replace(&mut self.closed_len, state.closed_len);
@@ -91,7 +91,7 @@ impl Place {
         state: &LiveState<'_>,
         can_move: bool,
         has_tombstone: bool,
-    ) -> Option<Moved> {
+    ) -> Option<BranchMove> {
         let (index, path) = (state.index, state.path);
         let line = |entry: &PathEntry| first_line(index, entry.entry_no());
         let was_held = self.common < self.path.len();
@@ -104,43 +104,48 @@ impl Place {
         let new: Vec<EntryNo> = path[common..].iter().map(line).collect();
         let is_message = |entry: &EntryNo| index.entry(*entry).kind().is_message();
         let is_back = |entry: &EntryNo| {
-            self.has(*entry, Mark::LEFT) && !self.has(*entry, Mark::ON) && is_message(entry)
+            self.has(*entry, PathMark::LEFT_PATH)
+                && !self.has(*entry, PathMark::ON_PATH)
+                && is_message(entry)
         };
         let is_moved = self.message.is_some_and(|at| {
             let message = self.path[at];
             let first = path.first().map(|first| index.entry(first.entry_no()));
             let is_compacted =
                 first.is_some_and(|first| first.is_boundary() && first.number() > message);
-            let place = if at < common {
+            let after_message = if at < common {
                 Some(0)
             } else {
                 new.iter()
                     .position(|entry| *entry == message)
                     .map(|at| at + 1)
             };
-            // What comes back above the last message was missing there, because of damage.
-            let is_left = |place: usize| new[place..].iter().any(is_back);
-            !is_compacted && place.is_none_or(is_left)
+            // Messages that return above the last message were missing because of damage; that is not a move.
+            let is_left = |end: usize| new[end..].iter().any(is_back);
+            !is_compacted && after_message.is_none_or(is_left)
         });
         if is_moved && !can_move && (was_held || !has_tombstone) {
             return None;
         }
         let moved = (is_moved && can_move).then(|| {
             let above = common.checked_sub(1).map(|last| self.path[last]);
-            let shared = new.iter().rev().find(|entry| self.has(**entry, Mark::ON));
-            Moved {
+            let shared = new
+                .iter()
+                .rev()
+                .find(|entry| self.has(**entry, PathMark::ON_PATH));
+            BranchMove {
                 from: self.leaf,
                 fork: shared.copied().or(above),
             }
         });
         for entry in self.path.drain(common..) {
-            self.marks[entry.get()] = Mark::LEFT;
+            self.marks[entry.get()] = PathMark::LEFT_PATH;
         }
         for entry in &new {
             if self.marks.len() <= entry.get() {
-                self.marks.resize(entry.get() + 1, Mark::empty());
+                self.marks.resize(entry.get() + 1, PathMark::empty());
             }
-            self.marks[entry.get()] |= Mark::ON;
+            self.marks[entry.get()] |= PathMark::ON_PATH;
         }
         self.message = match new.iter().rposition(is_message) {
             Some(at) => Some(common + at),
@@ -153,13 +158,13 @@ impl Place {
         moved
     }
 
-    /// Returns the place of the last message among the first `count` entries of the path.
+    /// Returns the index of the last message among the first `count` entries of the path.
     fn last_message(&self, count: usize, index: &Index) -> Option<usize> {
         let is_message = |entry: &EntryNo| index.entry(*entry).kind().is_message();
         self.path[..count].iter().rposition(is_message)
     }
 
-    fn has(&self, entry: EntryNo, mark: Mark) -> bool {
+    fn has(&self, entry: EntryNo, mark: PathMark) -> bool {
         let marks = self.marks.get(entry.get());
         marks.is_some_and(|marks| marks.contains(mark))
     }

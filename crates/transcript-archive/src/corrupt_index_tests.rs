@@ -8,9 +8,10 @@ use transcript_storage::{ReadDisk, RealDisk};
 use transcript_testkit::rng::Rng;
 
 use crate::catalogue::Catalogue;
-use crate::limits::{MAX_CHAIN, MAX_INDEX};
+use crate::limits::{MAX_INDEX_LEN, MAX_VERSION_CHAIN};
 use crate::record::{
-    Before, Coding, Extent, Frame, PackId, PackIndex, Place, Replaced, Slice, State, Version, hash,
+    BaseVersion, Coding, Extent, FileState, Frame, FramePosition, PackId, PackIndex, Replaced,
+    Slice, Version, hash,
 };
 use crate::{Archive, ArchiveDisk, CaptureOptions, CheckOptions, PruneOptions, RestoreOptions};
 
@@ -95,7 +96,7 @@ fn forge(rng: &mut Rng, index: &mut PackIndex, all: &[crate::record::PackId]) {
             let at = rng.below(versions);
             let before = index.versions[at]
                 .before
-                .get_or_insert(crate::record::Before {
+                .get_or_insert(crate::record::BaseVersion {
                     pack: 0,
                     version: at as u32,
                     keep: 10,
@@ -133,7 +134,7 @@ fn forge(rng: &mut Rng, index: &mut PackIndex, all: &[crate::record::PackId]) {
         7 => index.features = Some(other_u32(rng, 0)),
         8 => index.summaries = Some(other_u32(rng, 0)),
         _ => {
-            let place = Place {
+            let place = FramePosition {
                 frame: other_u32(rng, 0),
                 start: other_u32(rng, 0),
             };
@@ -289,7 +290,7 @@ fn names_that_no_capture_makes_are_reported_and_not_restored() {
 }
 
 /// The name of the session of a made pack.
-const MADE: &str = "projects/-p/00000001-2222-4333-8444-555555555555.jsonl";
+const FORGED_SESSION: &str = "projects/-p/00000001-2222-4333-8444-555555555555.jsonl";
 
 /// Makes an archive of one pack with one frame of these bytes and one version of a file, with an index that was changed.
 fn made(folder: &Path, content: &[u8], change: impl FnOnce(&mut PackIndex)) -> std::path::PathBuf {
@@ -309,10 +310,10 @@ fn made(folder: &Path, content: &[u8], change: impl FnOnce(&mut PackIndex)) -> s
             coding: Coding::Plain,
         }],
         versions: vec![Version {
-            path: MADE.to_owned(),
+            path: FORGED_SESSION.to_owned(),
             captured: 1,
             len: len.into(),
-            state: State::default(),
+            state: FileState::default(),
             before: None,
             extents: vec![Extent {
                 frame: 0,
@@ -341,7 +342,7 @@ fn chain(index: &mut PackIndex, count: usize) {
         let mut next = index.versions[0].clone();
         next.captured += number as i64;
         next.extents.clear();
-        next.before = Some(Before {
+        next.before = Some(BaseVersion {
             pack: 0,
             version: number as u32 - 1,
             keep: next.len,
@@ -381,7 +382,7 @@ fn index_value_beyond_a_limit_is_named_and_everything_else_is_read() {
         }),
         ("a long start", "and its parts have", |index| {
             let version = &mut index.versions[0];
-            version.before = Some(Before {
+            version.before = Some(BaseVersion {
                 pack: 0,
                 version: 0,
                 keep: u64::MAX,
@@ -399,7 +400,7 @@ fn index_value_beyond_a_limit_is_named_and_everything_else_is_read() {
             },
         ),
         ("a long chain", "which is the limit", |index| {
-            chain(index, MAX_CHAIN + 1);
+            chain(index, MAX_VERSION_CHAIN + 1);
         }),
     ];
     for (what, reason, change) in cases {
@@ -451,7 +452,7 @@ fn index_at_its_limits_is_read_and_a_chain_is_not_continued_beyond_its_limit() {
 
     let place = folder.path().join("chain");
     let line = b"{\"type\":\"user\"}\n";
-    made(&place, line, |index| chain(index, MAX_CHAIN - 1));
+    made(&place, line, |index| chain(index, MAX_VERSION_CHAIN - 1));
     let live = session(&root, 1);
     fs::create_dir_all(live.parent().unwrap()).unwrap();
     let mut text = line.to_vec();
@@ -460,7 +461,7 @@ fn index_at_its_limits_is_read_and_a_chain_is_not_continued_beyond_its_limit() {
         fs::write(&live, &text).unwrap();
         let mut archive = Archive::open(&place).unwrap();
         archive.capture(&root, &CaptureOptions::new()).unwrap();
-        let newest = archive.catalogue.newest(MADE).unwrap();
+        let newest = archive.catalogue.newest(FORGED_SESSION).unwrap();
         // The first one ends the chain, the next one starts another.
         let is_continued = archive.version(newest).unwrap().before.is_some();
         assert_eq!(is_continued, round != 1, "{round}");
@@ -480,7 +481,7 @@ fn index_at_its_limits_is_read_and_a_chain_is_not_continued_beyond_its_limit() {
 #[test]
 fn an_index_that_states_a_length_beyond_the_limit_is_not_unpacked() {
     let mut section = crate::pack::section(&PackIndex::default()).unwrap();
-    for len in [MAX_INDEX as u64 + 1, u64::MAX] {
+    for len in [MAX_INDEX_LEN as u64 + 1, u64::MAX] {
         section[8..16].copy_from_slice(&len.to_le_bytes());
         let error = crate::pack::read_section(&section).unwrap_err();
         assert!(error.to_string().contains("the limit is"), "{error}");

@@ -10,7 +10,7 @@ use super::kind::Kind;
 use crate::generate;
 use crate::rng::Rng;
 
-/// A damaged session, and what was done to it.
+/// A damaged session, and its damage.
 #[derive(Debug)]
 pub(super) struct Damage {
     pub(super) bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Damage {
     pub(super) order: Vec<usize>,
 }
 
-/// What the damage destroyed.
+/// The part of the session that the damage destroyed.
 #[derive(Debug)]
 pub(super) enum Loss {
     /// Every entry and every link is still there.
@@ -58,7 +58,7 @@ impl Loss {
     }
 }
 
-pub(super) fn hurt(healthy: &Healthy, kind: Kind, rng: &mut Rng) -> Option<Damage> {
+pub(super) fn mutate(healthy: &Healthy, kind: Kind, rng: &mut Rng) -> Option<Damage> {
     match kind {
         Kind::Cut => cut(healthy, rng),
         Kind::Glue => glue(healthy, rng),
@@ -78,13 +78,13 @@ pub(super) fn hurt(healthy: &Healthy, kind: Kind, rng: &mut Rng) -> Option<Damag
 }
 
 /// The lines of a session while they are damaged, by their numbers in the healthy session.
-struct Lines {
+struct DamagedLines {
     lines: Vec<Vec<u8>>,
     /// New lines, with their newlines, by the number of the line that follows them.
     before: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
-impl Lines {
+impl DamagedLines {
     fn new(healthy: &Healthy) -> Self {
         let lines = healthy.lines.iter().map(|line| line.bytes.clone());
         Self {
@@ -161,7 +161,7 @@ fn cut(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     if rng.one_in(3) {
         places[0] = last_line(healthy)?;
     }
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let (mut gone, mut linked) = (HashSet::new(), HashSet::new());
     for at in places {
         let content = healthy.lines[at].content();
@@ -202,7 +202,7 @@ fn glue(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
             .is_some_and(|next| !next.is_blank())
     });
     let candidates: Vec<usize> = candidates.collect();
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let (mut gone, mut linked) = (HashSet::new(), HashSet::new());
     for at in places(&candidates, rng)? {
         let content = healthy.lines[at].content();
@@ -226,7 +226,7 @@ fn glue(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 }
 
 fn nul(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let (mut gone, mut linked) = (HashSet::new(), HashSet::new());
     for at in places(&any_lines(healthy, rng), rng)? {
         let nuls = vec![0; *rng.pick(&[1, 7, 64, 300, 512, 5_000])];
@@ -259,7 +259,7 @@ fn nul(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 }
 
 fn bad_utf8(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     for at in places(&any_lines(healthy, rng), rng)? {
         let line = &mut lines.lines[at];
         let place = place_in_text(line, rng)?;
@@ -277,7 +277,7 @@ fn bad_utf8(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 }
 
 fn surrogate(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     for at in places(&any_lines(healthy, rng), rng)? {
         let line = &mut lines.lines[at];
         let place = place_in_text(line, rng)?;
@@ -290,7 +290,7 @@ fn surrogate(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 }
 
 /// The names of string fields that contain no ids.
-const TEXTS: [&str; 14] = [
+const TEXT_FIELDS: [&str; 14] = [
     "text",
     "thinking",
     "content",
@@ -336,7 +336,7 @@ fn place_in_text(line: &[u8], rng: &mut Rng) -> Option<usize> {
     Some(*rng.pick(&places))
 }
 
-/// Finds the strings of [`TEXTS`] in a line of JSON, without their quotes.
+/// Finds the strings of [`TEXT_FIELDS`] in a line of JSON, without their quotes.
 fn texts(line: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut name: Option<Range<usize>> = None;
@@ -361,7 +361,7 @@ fn texts(line: &[u8]) -> Vec<Range<usize>> {
             name = Some(string);
         } else if let Some(name) = &name
             && !string.is_empty()
-            && TEXTS
+            && TEXT_FIELDS
                 .iter()
                 .any(|text| text.as_bytes() == &line[name.clone()])
         {
@@ -390,7 +390,7 @@ fn removed_result(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 }
 
 pub(super) fn without(healthy: &Healthy, places: Vec<usize>) -> Option<Damage> {
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     for at in &places {
         lines.lines[*at].clear();
     }
@@ -402,7 +402,7 @@ fn duplicate(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let candidates: Vec<usize> = candidates
         .filter(|line| healthy.lines[*line].uuid.is_some())
         .collect();
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     for at in places(&candidates, rng)? {
         let mut again = [healthy.lines[at].content(), b"\n"].concat();
         if rng.one_in(2) {
@@ -433,7 +433,7 @@ fn renew(value: &mut Value, rng: &mut Rng) {
 /// Writes a part of the conversation again, as a client does on a resume: with the same uuids and
 /// newer fields, and the first of them without a parent.
 fn replay(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let ends: Vec<usize> = healthy
         .chain
         .iter()
@@ -485,7 +485,7 @@ fn reorder(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     if order.is_sorted() {
         return None;
     }
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     lines.lines = order
         .iter()
         .map(|at| [healthy.lines[*at].content(), b"\n"].concat())
@@ -510,7 +510,7 @@ fn swapped_parent(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let chain = linked(healthy);
     // A single entry has no other to exchange parents with.
     let others = chain.len().checked_sub(1).filter(|others| *others > 0)?;
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let mut touched = Vec::new();
     for _ in 0..rng.range(1, 2) {
         let at = rng.below(others);
@@ -532,7 +532,7 @@ fn swapped_parent(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 
 fn cycle(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let chain = linked(healthy);
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let touched = places(&chain, rng)?;
     for line in &touched {
         let at = chain.iter().position(|other| other == line)?;
@@ -577,7 +577,7 @@ fn dangling_pointer(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
         *value.pointer_mut(pointer)? = json!(generate::uuid(rng));
     }
     let unproven = unnamed(healthy, at, &value);
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     lines.set(at, &value);
     lines.finish(Loss::Pointers { unproven })
 }
@@ -680,7 +680,7 @@ fn foreign(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
         .rev()
         .find_map(|line| line.value["timestamp"].as_str());
 
-    let mut lines = Lines::new(healthy);
+    let mut lines = DamagedLines::new(healthy);
     let mut uuids = HashSet::new();
     for row in &rows[from..to] {
         let mut value = row.value.clone();

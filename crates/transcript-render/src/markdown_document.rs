@@ -23,15 +23,15 @@ use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 
 use crate::tool_summary::{self, CallOutcome, TodoState, size};
-use crate::view::Shown;
+use crate::view::ShownText;
 use crate::words::noun;
 
-/// The name above what a person wrote.
-const PERSON: &str = "User";
+/// The name above texts of a person.
+const PERSON_HEADING: &str = "User";
 /// The number of entries that a thread sums up at a time.
 const ENTRIES_PER_TASK: usize = 1024;
-/// The number of lines of a result in the short form.
-const RESULT_LINES: usize = 10;
+/// The maximum number of lines of a result in the short form.
+const MAX_RESULT_LINES: usize = 10;
 
 /// Writes all conversations: the main one, followed by its subagents, then the others.
 ///
@@ -59,6 +59,8 @@ pub fn write(
 /// # Errors
 /// When a body cannot be read.
 pub fn usage(source: &Source, index: &Index, path: &ConversationPath) -> Result<Vec<Usage>> {
+    // Threads read chunks, and `append` joins their totals in order: a message whose lines are in two chunks counts
+    // once.
     let chunks: Vec<_> = path.entries.chunks(ENTRIES_PER_TASK).collect();
     let read = |number: usize| {
         let mut totals = UsageTotals::new();
@@ -87,6 +89,7 @@ fn head(
     usage: &[Usage],
     escaping: Escaping,
 ) -> Result<()> {
+    // Titles, folders and ids come from the file and may contain markup, so each of them is escaped.
     let id = header.session_id.as_deref().unwrap_or("without an id");
     let session = format!("Session {}", markup::inline(escaping, id));
     match &header.title {
@@ -128,6 +131,8 @@ pub fn tokens(usage: &[Usage]) -> Option<String> {
         let counts = usage.iter().filter_map(of);
         counts.fold(0, u64::saturating_add)
     };
+    // `input_tokens` are only those that were neither read from nor written to the cache; people expect all of the
+    // input.
     let cached = sum(|usage| usage.cache_read_input_tokens);
     let input = sum(|usage| usage.input_tokens)
         .saturating_add(sum(|usage| usage.cache_creation_input_tokens))
@@ -191,6 +196,8 @@ impl<'o> Writer<'o> {
         conversation.print_parts(parts, self, |part, _, _| {
             let mut text = Vec::new();
             let mut writer = Writer::new(&mut text, options);
+            // Without a speaker before it, so it starts with the name of the person. That is right for each part, which
+            // starts with a prompt.
             writer.list(part)?;
             let (speaker, cwd) = (writer.speaker, writer.cwd);
             Ok(WrittenPart { text, speaker, cwd })
@@ -200,6 +207,7 @@ impl<'o> Writer<'o> {
     fn list(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         let display = &conversation.display;
         let mut item_reader = conversation.reader();
+        // Another conversation can have entries with the same numbers.
         self.seen.clear();
         // The call of the current group.
         let mut call: Option<String> = None;
@@ -210,6 +218,7 @@ impl<'o> Writer<'o> {
                 .group()
                 .map(|(group, part)| (&display.groups()[group], part));
             match group {
+                // Hooks at the end of a turn have no call; only what failed is shown, as items of their own.
                 Some((group, GroupRole::Opening)) if group.kind() == GroupKind::Hooks => {}
                 Some((group, GroupRole::Opening)) => {
                     let block = loaded.block();
@@ -244,7 +253,7 @@ impl<'o> Writer<'o> {
         }
         self.is_after_hidden = item.marks().contains(ItemMarks::AFTER_HIDDEN);
         // The next prompt is another one, with its own time.
-        if self.is_after_hidden || self.speaker == Some(PERSON) {
+        if self.is_after_hidden || self.speaker == Some(PERSON_HEADING) {
             self.speaker = None;
         }
         let entry_ref = conversation.index.entry(item.entry_no());
@@ -292,6 +301,7 @@ impl<'o> Writer<'o> {
                 self.aside("", &line.unwrap_or_default())
             }
             ItemKind::Result => self.result("", item, loaded, None, conversation.source),
+            // After the rule, names start again: a reader who jumps to it sees who speaks.
             ItemKind::Compaction => {
                 self.speaker = None;
                 let time = entry_ref.millis();
@@ -312,6 +322,7 @@ impl<'o> Writer<'o> {
                     Some(SystemKind::ApiError) => {
                         self.aside("", "API error, the client tried again")
                     }
+                    // Statistics, which the totals at the top replace.
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
                     _ => self.aside("", &content.unwrap_or_default()),
                 }
@@ -347,24 +358,24 @@ impl<'o> Writer<'o> {
 
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
         let text = text.trim();
-        match Shown::of(item, text) {
-            Shown::Prompt(said) => {
-                self.head(PERSON)?;
+        match ShownText::of(item, text) {
+            ShownText::Prompt(said) => {
+                self.head(PERSON_HEADING)?;
                 // Text of a person is quoted: it was not written as part of a document.
                 let words = markup::typed(self.escaping, said.words.trim());
                 self.block(markup::quoted(&words))?;
                 self.aside("client", said.before)?;
                 return self.aside("client", said.after);
             }
-            Shown::Command(command) => {
-                self.head(PERSON)?;
+            ShownText::Command(command) => {
+                self.head(PERSON_HEADING)?;
                 return self.block(markup::code(self.escaping, &command));
             }
-            Shown::Answer => self.head("Assistant")?,
-            Shown::Summary => self.head("Summary")?,
-            Shown::Aside(kind, text) => return self.aside(kind, &text),
-            Shown::Alarm => return self.aside("error", text),
-            Shown::Nothing => return Ok(()),
+            ShownText::Answer => self.head("Assistant")?,
+            ShownText::Summary => self.head("Summary")?,
+            ShownText::Aside(kind, text) => return self.aside(kind, &text),
+            ShownText::Alarm => return self.aside("error", text),
+            ShownText::Nothing => return Ok(()),
         }
         self.block(markup::blocks(self.escaping, text))
     }
@@ -377,6 +388,7 @@ impl<'o> Writer<'o> {
         let name = format!("**{}**", markup::inline(self.escaping, tool));
         if self.options.tools == Tools::Full {
             self.block(name)?;
+            // As it is in the file, so that it can be copied and parsed.
             return self.fenced("json", input.map_or("", Raw::text));
         }
         let about = tool_summary::about_lines(tool, input, self.cwd.as_deref(), self.escaping);
@@ -424,6 +436,7 @@ impl<'o> Writer<'o> {
                 Ok(())
             }
             CallOutcome::Text => {
+                // A long result is in a file of its own. Its start, which the entry has, is enough for the short form.
                 let stored_in = (self.options.tools == Tools::Full).then_some(source);
                 let text = result_text(loaded, self.escaping, stored_in);
                 // One more than are shown, so that it is seen that there are more.
@@ -446,7 +459,7 @@ impl<'o> Writer<'o> {
     fn head(&mut self, speaker: &'static str) -> Result<()> {
         if self.speaker != Some(speaker) {
             self.speaker = Some(speaker);
-            let is_first = speaker == PERSON || self.is_after_hidden;
+            let is_first = speaker == PERSON_HEADING || self.is_after_hidden;
             let time = self.time.clone().filter(|_| is_first);
             let time = time.map_or(String::new(), |time| format!(" · {time}"));
             self.block(format_args!("## {speaker}{time}"))?;
@@ -487,7 +500,7 @@ impl<'o> Writer<'o> {
     fn most_lines(&self) -> usize {
         match self.options.tools {
             Tools::Full => usize::MAX,
-            _ => RESULT_LINES,
+            _ => MAX_RESULT_LINES,
         }
     }
 
