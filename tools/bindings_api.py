@@ -268,9 +268,9 @@ OVERLOADS = {"repair": [("undo", True, "UndoneRepair"), (None, None, "RepairRepo
 # Options that several functions share are in an interface that these extend; each extends the one before it.
 BASES = [("RootOptions", ["root"]), ("ArchiveOptions", ["archive", "identity"]), ("SelectionOptions", ["in", "project", "cache"])]
 BASE_TEXTS = {
-    "RootOptions": "Where sessions are looked for.",
-    "ArchiveOptions": "Where archived sessions are read.",
-    "SelectionOptions": "Which sessions are read.",
+    "RootOptions": "The store in which sessions are looked up.",
+    "ArchiveOptions": "The archive from which sessions are read.",
+    "SelectionOptions": "The sessions to read.",
 }
 
 # The functions whose names, arguments and results the official SDKs set, by their operations.
@@ -405,7 +405,7 @@ class Operation:
         self.records = [self.record_of(record) for record in given["records"]]
         required = given["options"].get("required", [])
         own = {key: value for key, value in given["options"].get("properties", {}).items() if key != "function"}
-        place = schema["$defs"]["Place"]["properties"]
+        place = schema["$defs"]["StoreOptions"]["properties"]
         values = own | {key: place[key] for key in given["place"]}
         order = [key for key in required if key != "function"]
         order += [key for key in values if key not in order]

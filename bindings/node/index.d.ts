@@ -5,10 +5,10 @@
  * reads what others write, and `search`, `usage`, `verify`, `repair` and `exportSession` are the commands of `transcript`.
  */
 
-/** How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does. */
+/** The rules that rebuild a conversation: with all that evidence gives back, or exactly as the client does. */
 export type Policy = 'recover' | 'vendor';
 
-/** Who gets a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI. */
+/** The provider of a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI. */
 export type Provider = 'messages' | 'converse' | 'vertex';
 
 /** A path, or the `file:` URL of one. */
@@ -20,7 +20,7 @@ import type { RootOptions } from './lib/functions.js';
 export type * from './records.js';
 import type { Costs, EntryPreview, PathState, PromptChangesRecord, RequestRecord, StoryPreview, Usage } from './records.js';
 
-/** What a session has cost, over resumes. */
+/** The cost of a session, over resumes. */
 export type Counters = Costs;
 /** An entry of a conversation, with a preview of its text. */
 export type SessionEntry = EntryPreview;
@@ -87,7 +87,7 @@ export class Records<T> implements AsyncIterableIterator<T> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What the functions of the SDK share. */
+/** The common options of the functions of the SDK. */
 export interface SdkOptions extends RootOptions {
   /** The folder of a project; its sessions and those of its other worktrees are found. All projects by default. */
   dir?: Path;
@@ -148,7 +148,7 @@ export interface SessionMessage {
   is_meta?: boolean;
   /** Whether it is a prompt that was queued while the model was working, which then got it within that turn. */
   isQueuedCommand?: boolean;
-  /** Who wrote it, such as `{ kind: 'human' }`. */
+  /** Its author, such as `{ kind: 'human' }`. */
   origin?: unknown;
 }
 
@@ -232,10 +232,10 @@ export type Entry = { type: string; [field: string]: unknown } | JsonText;
 /** A message of the API, or its JSON. */
 export type ApiReply = { role: string; content: unknown; [field: string]: unknown } | JsonText;
 
-/** What `append` takes: the text of a user, a message of the API, what a person did in a client, or an entry. */
+/** The content of `append`: the text of a user, a message of the API, an action of a person in a client, or an entry. */
 export type Added = { user: string } | { assistant: ApiReply } | { client: ClientAction } | Entry;
 
-/** What a person did in a client, other than writing a plain prompt. */
+/** An action of a person in a client, other than a plain prompt. */
 export type ClientAction =
   /** Stopped the turn; with `toolUse` while a tool ran or waited for permission. */
   | { interrupt: { toolUse?: boolean } }
@@ -304,15 +304,15 @@ export interface SessionOptions extends RootOptions {
   version?: string;
   /** The git branch of entries that name none. */
   gitBranch?: string;
-  /** How the client was started, such as `cli` or `sdk-ts`, for entries that do not say it. */
+  /** The way in which the client was started, such as `cli` or `sdk-ts`, for entries that do not say it. */
   entrypoint?: string;
   /** The model that requests are for. */
   model?: string;
-  /** What requests have to fit: see `RequestOptions.fit`. */
+  /** The maximum length of requests: see `RequestOptions.fit`. */
   fit?: number | string;
   /** The number of turns at the end that `fit` never changes; 2 by default. */
   fitTurns?: number;
-  /** Who gets the requests: see `RequestOptions.provider`. */
+  /** The provider of requests: see `RequestOptions.provider`. */
   provider?: Provider;
   /** A file of prices in the form of LiteLLM, for the replies that are counted. */
   prices?: Path;
@@ -322,27 +322,27 @@ export interface SessionOptions extends RootOptions {
   policy?: Policy;
   /** When bytes are synced: `none`, `each`, or at most this number of milliseconds later (100 by default). */
   sync?: 'none' | 'each' | number;
-  /** What to do when another process writes to the session; `fail` by default. */
+  /** The action when another process writes to the session; `fail` by default. */
   onBusy?: 'fail' | 'share' | 'fork';
 }
 
-/** What there is to say about the result of a call of a tool, apart from its content. */
+/** The options of the result of a tool call, apart from its content. */
 export interface ToolResultOptions {
   /** Whether the call failed. */
   isError?: boolean;
-  /** What the tool returned in its own form, for programs and not for the model. */
+  /** The output of the tool in its own form, for programs and not for the model. */
   toolUseResult?: unknown;
 }
 
-/** What to add to the counts of a session. */
+/** The numbers to add to the counters of a session. */
 export interface Counted {
   /** A message of the API, with its `model` and `usage`. Count each reply once. */
   reply?: object;
-  /** How long its request took. */
+  /** The duration of its request. */
   apiMs?: number;
-  /** How long requests took that failed. */
+  /** The duration of requests that failed. */
   failedApiMs?: number;
-  /** How long tools ran. */
+  /** The duration of tools. */
   toolMs?: number;
   linesAdded?: number;
   linesRemoved?: number;
@@ -354,7 +354,7 @@ export interface Counted {
  */
 export type PromptSections = Record<string, string>;
 
-/** How the sections of a system prompt are joined. */
+/** The options that join the sections of a system prompt. */
 export interface PromptOptions {
   /** The text between sections; an empty line by default. */
   separator?: string;
@@ -414,9 +414,9 @@ export class Session {
   get sessionId(): string;
   /** Of a session that was resumed: its request, and what was added to the file. */
   get resumed(): Resumed | undefined;
-  /** What was done to the end of the file when it was opened, after a kill or a full disk. */
+  /** The repair of the end of the file when it was opened, after a kill or a full disk. */
   get repair(): { kind: 'completed' | 'cut' | 'sealed' | 'other'; offset?: number; len?: number; saved?: string } | null;
-  /** How many entries that existed only on damaged lines were written again when the session was opened. */
+  /** The number of entries from damaged lines that were written again when the session was opened. */
   get restored(): number;
   /**
    * Appends an entry, the text of a user, a message of the API, which has an entry for each block, or what a person

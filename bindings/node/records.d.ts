@@ -5,7 +5,7 @@
 
 /** One change of a repair. */
 export interface ActionRecord {
-  /** What is done, for example `salvage`. */
+  /** The name of the action, for example `salvage`. */
   action: string;
   /** The code of the defect. */
   code: string;
@@ -29,7 +29,7 @@ export interface BadRecord {
   kind: 'bad';
   /** The code of the finding (`docs/format.md`). */
   code: string;
-  /** What is wrong, in words; never quotes the line. */
+  /** The defect, for people; never quotes the line. */
   detail: string;
   /** Its length in bytes, without the newline. */
   len: number;
@@ -75,7 +75,7 @@ export interface BoundaryRecord {
   preTokens: number | null;
   /** The last preserved entry. */
   tail: NamedEntry | null;
-  /** Who started it: `manual` or `auto`; `null` if the boundary does not say. */
+  /** Its origin: `manual` or `auto`; `null` if the boundary does not say. */
   trigger: string | null;
   /** Its uuid; `null` for a line without one. */
   uuid: string | null;
@@ -95,7 +95,7 @@ export interface BranchRecord {
   kind: string;
   /** Its last entry: the one to pass to `--leaf`. */
   last: EntryLocation;
-  /** How many of its entries are selected; absent without options that select entries. */
+  /** The number of its entries that are selected; absent without options that select entries. */
   matches?: number | null;
   /** The number of its messages. */
   messages: number;
@@ -103,7 +103,7 @@ export interface BranchRecord {
   parent: number | null;
   /** The number of prompts that a person typed. */
   prompts: number;
-  /** How it starts: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`. */
+  /** Its start: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`. */
   start: string;
   /** Whether no other branch continues from it. */
   tip: boolean;
@@ -135,11 +135,11 @@ export interface ChangeRecord {
   uuid: string | null;
 }
 
-/** What a client counted for a session (`cost-state`), beside our sum. `difference` is theirs minus ours: what is not in the transcript. */
+/** The cost of a session as a client counted it (`cost-state`), next to our sum. `difference` is theirs minus ours: the part that is not in the transcript. */
 export interface ClientCostRecord {
   /** The kind of the record. */
   kind: 'client';
-  /** Theirs minus ours. */
+  /** The sum of the client minus ours. */
   differenceNanoUsd: number | null;
   /** The same for each model. */
   models: ClientModelRecord[];
@@ -153,9 +153,9 @@ export interface ClientCostRecord {
   theirsNanoUsd: number | null;
 }
 
-/** What a client counted for a model, beside our sum. */
+/** The cost of a model as a client counted it, next to our sum. */
 export interface ClientModelRecord {
-  /** Theirs minus ours. */
+  /** The sum of the client minus ours. */
   differenceNanoUsd: number | null;
   /** The model. */
   model: string;
@@ -169,7 +169,7 @@ export interface ClientModelRecord {
   theirsNanoUsd: number | null;
 }
 
-/** Why a command failed. */
+/** The error of a command. */
 export interface CommandError {
   /** The kind, such as `bad-command`; `docs/cli.md` has the list. */
   kind: string;
@@ -179,13 +179,13 @@ export interface CommandError {
   retry: boolean;
 }
 
-/** What a compaction moves to an archive. */
+/** The lines that `--compact` moves to an archive. */
 export interface CompactedRecord {
   /** The bytes after. */
   after: number;
   /** The bytes of the session before. */
   before: number;
-  /** How many lines are moved. */
+  /** The number of lines that are moved. */
   lines: number;
   /** The same by the type of lines, the type of which most bytes are moved first. */
   types: TypeSizeRecord[];
@@ -210,7 +210,7 @@ export interface CostRow {
   kind: 'row';
   /** With `hour5` alone: the block. */
   block?: BlockRecord | null;
-  /** What the row is about: the key of each kind, `null` if it is unknown or none. */
+  /** The group of the row: the key of each kind, `null` if it is unknown or none. */
   by: Record<string, unknown>;
   /** Tokens read from the cache. */
   cacheRead: number;
@@ -226,7 +226,7 @@ export interface CostRow {
   deleted: number;
   /** The time of the first request. */
   first: string | null;
-  /** How many of them have no final counts. */
+  /** The number of them without final counts. */
   incomplete: number;
   /** Input tokens outside of the cache. */
   input: number;
@@ -234,7 +234,7 @@ export interface CostRow {
   last: string | null;
   /** Tokens of the answers. */
   output: number;
-  /** What the lines of old clients say they cost (`costUSD`). */
+  /** The cost that lines of old clients record (`costUSD`). */
   reportedNanoUsd: number | null;
   /** The number of requests. */
   requests: number;
@@ -266,7 +266,7 @@ export interface CostTotal {
   deleted: number;
   /** The time of the first request. */
   first: string | null;
-  /** How many of them have no final counts. */
+  /** The number of them without final counts. */
   incomplete: number;
   /** Input tokens outside of the cache. */
   input: number;
@@ -276,7 +276,7 @@ export interface CostTotal {
   output: number;
   /** The table of prices. */
   prices: PricesRecord;
-  /** What the lines of old clients say they cost (`costUSD`). */
+  /** The cost that lines of old clients record (`costUSD`). */
   reportedNanoUsd: number | null;
   /** The number of requests. */
   requests: number;
@@ -326,7 +326,7 @@ export interface Costs {
 
 /** A step of choosing the path. */
 export interface DecisionRecord {
-  /** What was done and the evidence, in words. */
+  /** The decision with its evidence, for people. */
   detail: string;
   /** The kind, such as `leaf`; `docs/recover.md` has the list. */
   kind: string;
@@ -394,7 +394,7 @@ export interface EntryPreview {
 export interface EntryRecord {
   /** The kind of the record. */
   kind: 'entry';
-  /** Where to continue after this entry; only of the operations `follow` and `watch`. */
+  /** The position after this entry, to continue there; only of the operations `follow` and `watch`. */
   checkpoint?: string | null;
   /** The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed. */
   entry?: unknown;
@@ -422,11 +422,11 @@ export interface EntryRecord {
   type: string | null;
   /** Its uuid; `null` if it has none. */
   uuid: string | null;
-  /** How it came onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what the line alone shows: `salvage`, or `parent` if it names one. */
+  /** The link that put it onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what the line alone shows: `salvage`, or `parent` if it names one. */
   via: string[];
 }
 
-/** The uuids of the entries of a path, oldest first; `null` for an entry without one. Of a report that is about to be written, they are made one by one. */
+/** The uuids of the entries of a path, oldest first; `null` for an entry without one. For a report that is about to be written, they are made one by one. */
 export type EntryUuids = (string | null)[];
 
 /** A document that was written. */
@@ -437,13 +437,13 @@ export interface ExportedDocument {
   redactions: number;
 }
 
-/** Why a function failed. Names the file and never quotes the content of an entry. */
+/** The error of a function. Names the file and never quotes the content of an entry. */
 export interface Failure {
   /** The stable name of what went wrong, such as `not-found` or `busy`. */
   kind: string;
   /** The number of the line, from 1. */
   line: number | null;
-  /** What happened, in words. */
+  /** The message, for people. */
   message: string;
   /** The offset in the file, in bytes. */
   offset: number | null;
@@ -532,13 +532,13 @@ export interface GoneRecord {
   torn: number;
 }
 
-/** What a session shows, and whether a provider accepts it. */
+/** The state of a session: the messages that it shows, and whether a provider accepts them. */
 export interface HealthRecord {
   /** The messages of the conversation. */
   conversation: number;
   /** Whether a strict provider accepts the request of each policy. */
   lint: PolicyLintRecord;
-  /** How many of them each policy shows. */
+  /** The number of them that each policy shows. */
   visible: VisibleRecord;
 }
 
@@ -568,7 +568,7 @@ export interface HitRecord {
   path: string;
   /** The name of the project folder. */
   project: string;
-  /** Who the entry is from: `user`, `assistant`, `tool` or `system`; `null` for metadata. */
+  /** The author of the entry: `user`, `assistant`, `tool` or `system`; `null` for metadata. */
   role: string | null;
   /** The version of the shape: SCHEMA. */
   schema: number;
@@ -624,7 +624,7 @@ export interface LeafRecord {
   entries: number;
   /** The number of its line, from 1; `null` also when the lines before were not read. */
   line: number | null;
-  /** Why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`. */
+  /** The reason why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`. */
   reason: string;
   /** Its uuid; `null` for a line without one. */
   uuid: string | null;
@@ -642,9 +642,9 @@ export interface LeavesRecord {
 export interface LintRecord {
   /** Whether the session is resumable and there are no problems. */
   ok: boolean;
-  /** What a strict provider refuses, in the order of the messages. */
+  /** The problems for which a strict provider refuses the request, in the order of the messages. */
   problems: ProblemRecord[];
-  /** What some providers may refuse, in the order of the messages. */
+  /** The problems for which some providers may refuse it, in the order of the messages. */
   warnings: ProblemRecord[];
 }
 
@@ -738,7 +738,7 @@ export interface NamedEntry {
 export interface NotCopiedRecord {
   /** Its path. */
   path: string;
-  /** Why. */
+  /** The reason. */
   reason: string;
 }
 
@@ -748,7 +748,7 @@ export interface OmissionRecord {
   evidence?: EntryLocation | null;
   /** The number of its line, from 1; `null` also when the lines before were not read. */
   line: number | null;
-  /** Why, such as `unanswered-call`; `docs/cli.md` has the list. */
+  /** The reason, such as `unanswered-call`; `docs/cli.md` has the list. */
   reason: string;
   /** Its uuid; `null` for a line without one. */
   uuid: string | null;
@@ -838,7 +838,7 @@ export interface PolicyLintRecord {
   vendor: boolean;
 }
 
-/** Where prices are from. */
+/** The source of the prices. */
 export interface PricesRecord {
   /** The date of the table. */
   date: string;
@@ -892,11 +892,11 @@ export interface QueuedPrompt {
   timestamp: string | null;
 }
 
-/** How many recorded requests are built again from the entries alone. */
+/** The number of recorded requests that are reproduced from the entries alone. */
 export interface RebuiltRequestsRecord {
-  /** How many are recorded. */
+  /** The number of recorded requests. */
   recorded: number;
-  /** How many have the same messages when they are built from the entries alone. */
+  /** The number with the same messages when they are built from the entries alone. */
   reproduced: number;
   /** The same for each version of a client, ordered by version. */
   versions: VersionRequestsRecord[];
@@ -916,23 +916,23 @@ export interface RefusedSession {
   detail: string;
   /** The path of its file. */
   path: string;
-  /** Why: `exists`, `busy`, `unusable` or `failed`. */
+  /** The reason: `exists`, `busy`, `unusable` or `failed`. */
   reason: string;
   /** Its id. */
   sessionId: string;
 }
 
-/** What a repair does, and what the session shows before and after: the only object of `repair --json`. */
+/** The plan or result of a repair, with the state of the session before and after: the only object of `repair --json`. */
 export interface RepairReport {
-  /** What the repaired session shows. */
+  /** The state of the repaired session. */
   after: HealthRecord;
-  /** What the session shows. */
+  /** The state of the session. */
   before: HealthRecord;
-  /** What is moved to the archive, with `--compact` alone and if there is anything. */
+  /** The lines that are moved to the archive; only with `--compact`, and if there are any. */
   compacted?: CompactedRecord | null;
   /** The folder in which a client continues the session, or the copy that was written; missing if no client finds that file by its id. */
   cwd?: string | null;
-  /** What is in the folder of the session and not in that of the repaired one, if it was written. */
+  /** The files in the folder of the session that were not copied to that of the repaired one. */
   notCopied?: NotCopiedRecord[];
   /** The path of the old file, if it was replaced. */
   old?: string | null;
@@ -942,7 +942,7 @@ export interface RepairReport {
   path: string;
   /** The changes; empty when there is nothing to repair. */
   plan: ActionRecord[];
-  /** Why the session is not repaired, if it is not. */
+  /** The reason why the session is not repaired, if it is not. */
   refused?: string | null;
   /** The version of the shape: SCHEMA. */
   schema: number;
@@ -1027,7 +1027,7 @@ export interface RequestRecord {
   model: string | null;
   /** As ResumeReport::omitted. */
   omitted: OmissionRecord[];
-  /** Who gets the request. */
+  /** The provider that gets the request. */
   provider: string;
   /** Whether there is a conversation to continue. */
   resumable: boolean;
@@ -1071,7 +1071,7 @@ export interface ResumeRefusal {
   sessionId: string | null;
 }
 
-/** What a client needs to continue a session: the only object of `resume --json`. Everything from `provider` on is empty when the file is of another format (ResumeRefusal). */
+/** The state and the request with which a client continues a session: the only object of `resume --json`. Everything from `provider` on is empty when the file is of another format (ResumeRefusal). */
 export interface ResumeReport {
   /** The decisions that led to the path, in the order in which they were made. */
   decisions: DecisionRecord[];
@@ -1095,13 +1095,13 @@ export interface ResumeReport {
   policy: string;
   /** The provider that accepts the request: `messages`, `converse` or `vertex`. */
   provider: string;
-  /** Why it is not resumable, in words; absent if it is. */
+  /** The reason why it is not resumable, for people; absent if it is. */
   reason?: string | null;
   /** Whether a client would continue the session. If not, there are no messages. */
   resumable: boolean;
   /** The version of the shape: SCHEMA. */
   schema: number;
-  /** What findings and state cover: `file`, or `tail` if the end of the file was enough for the conversation. */
+  /** The scope of findings and state: `file`, or `tail` if the end of the file was enough for the conversation. */
   scope: string;
   /** The id of the session; `null` if no entry names one. */
   sessionId: string | null;
@@ -1119,7 +1119,7 @@ export interface ResumeReport {
 export interface RootRecord {
   /** The id of the branch. */
   branch: number;
-  /** How the branch starts: its BranchRecord::start. */
+  /** The start of the branch: its BranchRecord::start. */
   kind: string;
   /** The number of its line, from 1; `null` also when the lines before were not read. */
   line: number | null;
@@ -1188,7 +1188,7 @@ export interface SessionRecord {
   schema: number;
   /** The name of the file without `.jsonl`. */
   sessionId: string;
-  /** How it ended: `finished`, `waiting`, `open-call` or `stalled`. */
+  /** Its state: `finished`, `waiting`, `open-call` or `stalled`. */
   state: string | null;
   /** The number of subagents with a file of their own. */
   subagents: number;
@@ -1196,7 +1196,7 @@ export interface SessionRecord {
   tag: string | null;
   /** The title. */
   title: string | null;
-  /** Who gave it. */
+  /** The origin of the title. */
   titleSource: TitleSource | null;
 }
 
@@ -1212,7 +1212,7 @@ export interface SidechainRecord {
 
 /** Messages of one type that a `record` did not write, for one reason. */
 export interface SkippedMessages {
-  /** How many there are. */
+  /** Their number. */
   count: number;
   /** The place of the first of them in the list of messages, from 0. */
   first: number;
@@ -1298,13 +1298,13 @@ export interface Todo {
 
 /** The tokens of a request, estimated. Only the API knows the exact number. */
 export interface TokensRecord {
-  /** What is added to compare the request with its limits, and is in over, but not in the numbers above: a third of the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0. */
+  /** The safety margin when the request is compared with its limits; in over, but not in the numbers above: a third of the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0. */
   margin: number;
   /** The tokens of the messages alone. */
   messages: number;
-  /** By how many tokens the request, with margin, is longer than the window, or than what it was made to fit; `null` if it is not, or if the window is not known. */
+  /** The excess in tokens of the request, with margin, over the window or over the limit that it was made to fit; `null` if it is not, or if the window is not known. */
   over: number | null;
-  /** What the API counted for the last answer of the conversation and its request; `null` if no answer says it. */
+  /** The tokens of the last answer of the conversation and its request, as the API counted them; `null` if no answer has the counts. */
   recorded: number | null;
   /** The tokens of the request: of its messages and, as far as the last answer shows what they took, of the system prompt and the tools. */
   request: number;
@@ -1344,7 +1344,7 @@ export interface TypeSizeRecord {
   after: number;
   /** The bytes before. */
   before: number;
-  /** How many lines are moved. */
+  /** The number of lines that are moved. */
   lines: number;
   /** The type; empty for unknown ones. */
   type: string;
@@ -1354,7 +1354,7 @@ export interface TypeSizeRecord {
 export interface UndoneRepair {
   /** The file, as it was before the repair. */
   path: string;
-  /** Where the repaired file is now. */
+  /** The path of the repaired file now. */
   repaired: string;
 }
 
@@ -1388,7 +1388,7 @@ export interface Usage {
 export interface UsageRecord {
   /** The counts by model, ordered by name. */
   models: Usage[];
-  /** What the counts cover: `path`. */
+  /** The scope of the counts: `path`. */
   scope: string;
 }
 
@@ -1410,15 +1410,15 @@ export interface VerifyFindingRecord {
   uuid?: string | null;
 }
 
-/** What is wrong with one session: a line of `verify --json`. */
+/** The findings of one session: a line of `verify --json`. */
 export interface VerifyRecord {
-  /** How many messages the conversation has. */
+  /** The number of messages of the conversation. */
   conversation: number;
   /** The number of objects on them that may count as entries. */
   entries: number;
   /** Everything that is wrong or worth knowing, by offset; what is about no line comes first. */
   findings: VerifyFindingRecord[];
-  /** How many messages of other conversations either policy shows. */
+  /** The number of messages of other conversations that either policy shows. */
   foreign: number;
   /** The number of physical lines. */
   lines: number;
@@ -1436,19 +1436,19 @@ export interface VerifyRecord {
   streamForm?: boolean;
   /** `clean`, `noted`, `damaged` or `lossy`. */
   verdict: string;
-  /** How many of these each policy shows. */
+  /** The number of these that each policy shows. */
   visible: VisibleRecord;
 }
 
-/** How many recorded requests of one version of a client are built again. */
+/** The number of recorded requests of one version of a client that are reproduced. */
 export interface VersionRequestsRecord {
   /** The first that is not reproduced. */
   first?: RequestDifferenceRecord | null;
-  /** How many are recorded. */
+  /** The number of recorded requests. */
   recorded: number;
-  /** How many are reproduced. */
+  /** The number of reproduced requests. */
   reproduced: number;
-  /** How many extend a request that is not in the file, so that nothing can be said about them. */
+  /** The number of requests that extend one that is not in the file, so that they cannot be compared. */
   unknown: number;
   /** The version; `null` if the lines name none. */
   version: string | null;

@@ -15,7 +15,7 @@ async function stream(url, messages) {
       if (reply.push(bytes)) break;
     }
   } catch {
-    // What arrived is in the reply, and `state` says that it is not whole.
+    // The part that arrived is in the reply, and `state` says that it is not whole.
   }
   return reply;
 }

@@ -19,13 +19,13 @@ import type {
   VerifyRecord,
 } from '../records.js';
 
-/** Where sessions are looked for. */
+/** The store in which sessions are looked up. */
 export interface RootOptions {
   /** The folder of projects; that of the client by default. */
   root?: Path;
 }
 
-/** Where archived sessions are read. */
+/** The archive from which sessions are read. */
 export interface ArchiveOptions extends RootOptions {
   /** The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it. */
   archive?: boolean | Path;
@@ -33,7 +33,7 @@ export interface ArchiveOptions extends RootOptions {
   identity?: Path;
 }
 
-/** Which sessions are read. */
+/** The sessions to read. */
 export interface SelectionOptions extends ArchiveOptions {
   /** Ids of sessions, files and folders; all sessions if there are none. */
   in?: Path | Path[];
@@ -68,7 +68,7 @@ export interface ExportOptions extends ArchiveOptions {
   emails?: boolean;
   /** Whether a file that exists is replaced. */
   force?: boolean;
-  /** The form of the document: one HTML page that needs nothing else, or Markdown. Default: `html`. */
+  /** The form of the document: a self-contained HTML page, or Markdown. Default: `html`. */
   format?: 'html' | 'markdown';
   /** Kinds, names and values that are kept. */
   keep?: string[];
@@ -95,7 +95,7 @@ export interface ExportOptions extends ArchiveOptions {
 export interface FollowOptions extends ArchiveOptions {
   /** Whether what entries change in the conversation is returned, too. */
   changes?: boolean;
-  /** Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue. Default: `start`. */
+  /** The start: `start`, `end`, or the `checkpoint` of an entry after which to continue. Default: `start`. */
   start?: string;
   /** Starts with this number of the last entries instead. */
   last?: number;
@@ -159,7 +159,7 @@ export interface MoveOptions extends RootOptions {
   copy?: boolean;
   /** Changes nothing, and returns what would be moved. */
   dryRun?: boolean;
-  /** Undoes what the same move did. Not with `copy`. */
+  /** Undoes the same move. Not with `copy`. */
   undo?: boolean;
 }
 
@@ -190,7 +190,7 @@ export interface RepairOptions extends ArchiveOptions {
    * it is next to the original.
    */
   newSession?: boolean;
-  /** Where the repaired session is written: a new file. */
+  /** The new file for the repaired session. */
   out?: Path;
   /**
    * Whether the file that `keepId` replaced is restored, instead of a repair; the repaired one is kept as
@@ -228,9 +228,9 @@ export interface RequestOptions extends ArchiveOptions {
   /** The next message of the user. */
   prompt?: string;
   /**
-   * Who gets the request and accepts it: `messages` (the Messages API, the default), `converse` (Converse of Amazon
-   * Bedrock) or `vertex` (Claude on Google Vertex AI). The messages have the form of the Messages API in any case; to
-   * convert them is up to the caller. Not under the policy `vendor`.
+   * The provider that gets the request and accepts it: `messages` (the Messages API, the default), `converse` (Converse
+   * of Amazon Bedrock) or `vertex` (Claude on Google Vertex AI). The messages have the form of the Messages API in any
+   * case; to convert them is up to the caller. Not under the policy `vendor`.
    */
   provider?: Provider;
   /** The names of the tools of the request: references to others, which a tool search left, are omitted. */
@@ -245,7 +245,7 @@ export interface SearchOptions extends SelectionOptions {
   context?: number;
   /** The maximum number of hits, or of sessions with the output `files`; all by default. */
   limit?: number;
-  /** What is returned: each hit, the sessions with hits, or only their number in `end`. Default: `hits`. */
+  /** The output: each hit, the sessions with hits, or only their number in `end`. Default: `hits`. */
   output?: 'hits' | 'files' | 'count';
   /** Only entries of one of these roles: `user`, `assistant`, `system` or `tool`. */
   role?: string[];
@@ -292,7 +292,7 @@ export interface TreeOptions extends ArchiveOptions {
 /** Options of `usage`. */
 export interface UsageOptions extends SelectionOptions {
   /**
-   * What the rows are about: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`,
+   * The grouping of the rows: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`,
    * `branch`, `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the
    * total.
    */
@@ -324,7 +324,7 @@ export interface VerifyOptions extends ArchiveOptions {
 export interface WatchOptions extends RootOptions {
   /** Whether what entries change in the conversation is returned, too. */
   changes?: boolean;
-  /** Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue. Default: `end`. */
+  /** The start: `start`, `end`, or the `checkpoint` of an entry after which to continue. Default: `end`. */
   start?: string;
   /** Folders of projects, and sessions; all sessions of the store if there are none. */
   in?: Path | Path[];
@@ -383,8 +383,8 @@ export function repair(session: Path, options: RepairOptions & { undo: true }): 
 export function repair(session: Path, options?: RepairOptions): Promise<RepairReport>;
 
 /**
- * Returns what continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
- * another format is not an error: the record then has a `reason`, and `resumable` is false.
+ * Returns the request that continues a session: the `messages` for the API, and how they came about. Writes nothing. A
+ * file of another format is not an error: the record then has a `reason`, and `resumable` is false.
  */
 export function request(session: Path, options?: RequestOptions): Promise<ResumeReport | ResumeRefusal>;
 
@@ -396,7 +396,7 @@ export function search(query: string, options?: SearchOptions): Records<SearchRe
  */
 export function tree(session: Path, options?: TreeOptions): Promise<TreeReport>;
 
-/** Returns what sessions cost: a record `row` for each combination of the kinds in `by`, then `total`. */
+/** Returns the cost of sessions: a record `row` for each combination of the kinds in `by`, then `total`. */
 export function usage(options?: UsageOptions): Promise<CostRecord[]>;
 
 /**

@@ -200,7 +200,7 @@ impl Opened {
         })
     }
 
-    /// What there is to say about it, as JSON.
+    /// The details of the session, as JSON.
     #[napi(getter, catch_unwind)]
     pub fn about(&self) -> String {
         self.about.clone()
@@ -277,7 +277,7 @@ impl StreamReply {
         self.0.is_over()
     }
 
-    /// Returns what was received so far, as JSON.
+    /// Returns the received part of the reply, as JSON.
     #[napi(catch_unwind)]
     pub fn json(&self) -> String {
         self.0.json()

@@ -193,7 +193,7 @@ inFolder('system entries have no message', async (file, folder) => {
   assert.equal((await transcript.getSessionMessages(ID, { root })).length, 2);
 });
 
-inFolder('what a person does in a client is appended as that', async (file) => {
+inFolder('actions in a client are appended as clients write them', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   const references = [{ kind: 'file', path: 'a.js' }];
   await session.append({ client: { prompt: { references, text: 'Why?' } } });
@@ -497,7 +497,7 @@ inFolder('counters and files survive a kill and a resume', async (file) => {
   await copy.close();
 });
 
-inFolder('what is counted and set is checked', async (file) => {
+inFolder('counts and settings are checked', async (file) => {
   const session = await transcript.Session.create(file, { ...OPTIONS, gitBranch: 'main', entrypoint: 'sdk-test' });
   assert.equal((await session.state()).files, null);
   await session.append({ user: 'go' });
@@ -525,8 +525,8 @@ inFolder('the naive writer loses entries in the same test', async (file) => {
   assert.ok(lost > 0);
 });
 
-inFolder('neither closed sessions nor those that nobody has any more keep threads', async (file) => {
-  // In a process of its own, which may collect what nobody has.
+inFolder('closed sessions and those without a reference keep no threads', async (file) => {
+  // In a process of its own, which may collect objects without a reference.
   const script = `
     const fs = require('node:fs');
     const { Session } = require('transcript-engine');
@@ -548,7 +548,7 @@ inFolder('neither closed sessions nor those that nobody has any more keep thread
   assert.equal(code, 0);
 });
 
-inFolder('what names nothing changes and returns nothing', async (file, folder) => {
+inFolder('a name without an entry changes and returns nothing', async (file, folder) => {
   const root = path.join(folder, 'projects');
   fs.mkdirSync(path.join(root, '-work'), { recursive: true });
   const session = await transcript.Session.create(path.join(root, '-work', `${ID}.jsonl`), OPTIONS);
@@ -713,7 +713,7 @@ inFolder('a request is made for a provider', async (file) => {
   }
 });
 
-inFolder('what no reader would find in the conversation is refused by its cause', async (file) => {
+inFolder('an entry that no reader would find is refused with the reason', async (file) => {
   const session = await transcript.Session.create(file, OPTIONS);
   await session.append({ user: 'x' });
   const call = { type: 'tool_use', id: 'toolu_1', name: 'days', input: {} };

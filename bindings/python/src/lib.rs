@@ -290,7 +290,7 @@ impl StreamReply {
         self.0.is_over()
     }
 
-    /// Returns what was received so far, as JSON.
+    /// Returns the received part of the reply, as JSON.
     fn json(&self) -> String {
         self.0.json()
     }

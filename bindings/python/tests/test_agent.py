@@ -90,7 +90,7 @@ class Agents(unittest.TestCase):
                 release.set()
                 events.close()
                 follower.join()
-        # What the model was sent last has the prompt and the result of the call.
+        # The last request has the prompt and the result of the call.
         self.assertEqual(model.requests[-1][0]["content"], PROMPT)
 
 

@@ -48,7 +48,7 @@ class Functions(Store):
             transcript.export(path, out, format=format, force=True, redact=False)
             self.assertIn(secret, out.read_text())
         before = path.read_bytes()
-        with self.assertRaisesRegex(transcript.InvalidError, "the session that is exported"):
+        with self.assertRaisesRegex(transcript.InvalidError, "the session that is being exported"):
             transcript.export(path, path, force=True)
         with self.assertRaisesRegex(transcript.TranscriptError, "missing: no such folder"):
             transcript.export(path, self.root / "missing/page")

@@ -83,7 +83,7 @@ class Reading(Store):
         self.assertEqual(transcript.get_subagent_messages(ID, "", root=self.root), [])
         self.assertEqual(transcript.list_sessions(Path("/nowhere"), limit=10**30, root=self.root), [])
 
-    def test_what_the_client_loses_is_returned_unless_its_policy_is_asked_for(self) -> None:
+    def test_messages_that_the_client_loses_are_returned_except_under_policy_vendor(self) -> None:
         # Nobody wrote the parent of the second prompt.
         self.write(
             entry("user", "u1", None, "one"),
@@ -150,7 +150,7 @@ class Changing(Store):
         assert info is not None
         self.assertIsNone(info.tag)
 
-    def test_what_cannot_be_changed_is_an_error_with_its_class(self) -> None:
+    def test_refused_change_raises_the_error_of_its_class(self) -> None:
         with self.assertRaisesRegex(ValueError, "Invalid session_id: nope"):
             transcript.rename_session("nope", "x", root=self.root)
         with self.assertRaisesRegex(FileNotFoundError, "not found"):

@@ -77,7 +77,7 @@ def work(session: Session, steps: list[dict[str, Any]]) -> None:
 
 
 def found(counters: Any, state: Any) -> Any:
-    """What is the same each time the steps are run."""
+    """The parts of the answers that do not change between runs."""
     for key in ("durationMs", "startTime"):
         assert isinstance(counters.pop(key), int)
     for item in [*state["files"], *state["denials"]]:
@@ -228,7 +228,7 @@ class Sessions(Folder):
         request: Any = transcript.request(copy)
         self.assertEqual(request["messages"][0]["content"], "How long is the year 2000?")
 
-    def test_what_a_person_does_in_a_client_is_appended_as_that(self) -> None:
+    def test_actions_in_a_client_are_appended_as_clients_write_them(self) -> None:
         with self.create() as session:
             references = [{"kind": "file", "path": "a.py"}]
             session.append(client={"prompt": {"references": references, "text": "Why?"}})
@@ -554,7 +554,7 @@ class Sessions(Folder):
 
         asyncio.run(run())
 
-    def test_what_is_counted_and_set_is_checked(self) -> None:
+    def test_counts_and_settings_are_checked(self) -> None:
         with self.create() as session:
             self.assertEqual(session.state()["files"], None)
             self.assertEqual(session.complete_calls("Stopped"), [])
@@ -680,7 +680,7 @@ class Following(Folder):
                         try:
                             record = await asyncio.wait_for(events.__anext__(), 0.002)
                         except asyncio.TimeoutError:
-                            # What is written now answers what nobody waits for any more.
+                            # The answers to these writes have no reader any more.
                             await session.append(user=str(number))
                             await asyncio.sleep(0.002)
                             number += 1
@@ -739,7 +739,7 @@ class Following(Folder):
 
 
 class Refusals(unittest.TestCase):
-    def test_what_no_reader_would_find_in_the_conversation_is_refused_by_its_cause(self) -> None:
+    def test_entry_that_no_reader_would_find_is_refused_with_the_reason(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"
             session = transcript.Session.create(path, cwd="/", version="1")

@@ -1,4 +1,4 @@
-//! What the bindings for Python and Node share.
+//! The common part of the bindings for Python and Node.
 //!
 //! A binding passes the name of a function and its options as JSON ([`call`]), and gets records back: JSON
 //! texts, many at once, never a call for each field. Whatever a function does, it does here, so that the same

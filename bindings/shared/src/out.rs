@@ -13,7 +13,7 @@ use crate::records::{Closed, Sender};
 const MAX_BATCH_LEN: usize = 512 << 10;
 const SECOND_BATCH_LEN: usize = 4 << 10;
 
-/// Where the records of a function go.
+/// The receiver of the records of a function.
 pub(crate) struct Out {
     sender: Sender,
     /// The JSON array of records, without its last bracket.
@@ -125,7 +125,7 @@ impl Sink for Out {
     }
 }
 
-/// What few messages have.
+/// The rare fields of a message.
 #[derive(Serialize)]
 struct MessageMarks<'a> {
     #[serde(rename = "isCompactSummary", skip_serializing_if = "is_false")]

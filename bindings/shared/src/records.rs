@@ -59,7 +59,7 @@ struct State {
     ready: Vec<Box<dyn FnOnce() + Send>>,
     /// Runs the steps of the function, if it has no thread of its own.
     task: Option<Task>,
-    /// It waits until there is room.
+    /// Whether the task waits until there is room.
     waits_for_room: bool,
 }
 
@@ -323,7 +323,7 @@ impl State {
         self.is_ready || self.is_closed || self.end.is_some()
     }
 
-    /// Takes what can be returned now; `None` if the function has found nothing yet.
+    /// Takes the records that can be returned now; `None` if there are none yet.
     fn next(&mut self) -> Option<Next> {
         if self.is_closed {
             return Some(Ok(None));

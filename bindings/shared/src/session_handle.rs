@@ -19,7 +19,7 @@ use transcript_format::object::Object;
 use transcript_ops::context::ArchiveChoice;
 use transcript_ops::failure::read_options;
 use transcript_ops::fit::{self, Limit};
-use transcript_ops::{Context, Failure, Place, PolicyName, provider};
+use transcript_ops::{Context, Failure, PolicyName, StoreOptions, provider};
 
 use crate::stream_reply::StreamReply;
 
@@ -31,12 +31,12 @@ pub type Reply = Result<String, Failure>;
 pub struct SessionHandle {
     session: Mutex<Option<Session>>,
     path: PathBuf,
-    /// What replies cost that are counted.
+    /// The prices of replies, for `count`.
     prices: Arc<CallPrices>,
     process: u32,
 }
 
-/// How a session is opened.
+/// The options for opening a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OpenOptions {
@@ -70,7 +70,7 @@ struct OpenOptions {
     identity: Option<PathBuf>,
 }
 
-/// What is known about a subagent.
+/// The options of a subagent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AgentOptions {
@@ -90,7 +90,7 @@ enum Mode {
     Resume,
 }
 
-/// When written bytes are synced: `none`, `each`, or at most this number of milliseconds later.
+/// The time of a sync after a write: `none`, `each`, or at most this number of milliseconds later.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -180,7 +180,7 @@ impl OpenOptions {
     }
 
     fn context(&self) -> Result<Context, Failure> {
-        let place = Place {
+        let place = StoreOptions {
             root: self.root.clone(),
             archive: self.archive.clone(),
             identity: self.identity.clone(),
@@ -386,7 +386,7 @@ impl SessionHandle {
             return Ok("{\"ok\":true}".to_owned());
         }
         let session = guard.as_ref().ok_or_else(|| self.closed())?;
-        let command = Command::of_object(&object)?;
+        let command = Command::from_object(&object)?;
         reply(&self.path, execute(session, &self.prices, &command))
     }
 }
@@ -413,7 +413,7 @@ fn reply(path: &Path, answer: Result<wire::Answer<'static>, CommandError>) -> Re
 /// Returns the entries of a command that appends some, to be written together with others.
 pub(crate) fn appended(command: &str) -> Option<Vec<Draft>> {
     let object = Object::parse(command).ok()?;
-    match Command::of_object(&object).ok()? {
+    match Command::from_object(&object).ok()? {
         Command::Append(append) => drafts(&append).ok(),
         _ => None,
     }
@@ -503,7 +503,7 @@ mod tests {
         );
         let written = std::fs::read_to_string(session.path()).unwrap();
         assert_eq!(written.lines().count(), 3);
-        // What failed names the session.
+        // The failure names the session.
         assert!(replies[2].as_ref().unwrap_err().path.is_some());
     }
 

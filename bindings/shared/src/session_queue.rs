@@ -19,12 +19,12 @@ const MAX_WAIT: Duration = Duration::from_micros(50);
 
 /// One answer out of this number is passed through the event loop: a program that appends in a loop and is always answered at once
 /// would keep everything else in the event loop waiting.
-const TURN_EVERY: usize = 50;
+const EVENT_LOOP_TURN: usize = 50;
 
 /// The maximum number of commands of one session before it is the turn of another.
 const MAX_BATCH: usize = 1_000;
 
-type Then = Box<dyn FnOnce(Reply) + Send>;
+type Callback = Box<dyn FnOnce(Reply) + Send>;
 
 /// Runs the commands of a session in order, as a task of the [crew](transcript_storage::crew); those that wait together are
 /// run together.
@@ -54,7 +54,7 @@ struct Waiting {
 
 struct Job {
     work: JobWork,
-    then: Then,
+    then: Callback,
 }
 
 impl std::fmt::Debug for Job {
@@ -107,11 +107,11 @@ impl SessionQueue {
     pub fn ask(&self, command: String, then: impl FnOnce(Reply) + Send + 'static) -> Option<Reply> {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let is_busy = self.jobs.unanswered.load(Ordering::Acquire) > 0;
-        if is_busy || asked % TURN_EVERY == TURN_EVERY - 1 {
+        if is_busy || asked % EVENT_LOOP_TURN == EVENT_LOOP_TURN - 1 {
             self.run(command, then);
             return None;
         }
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(AnswerSlot::default());
         let theirs = Arc::clone(&slot);
         self.run(command, move |reply| theirs.fill(reply));
         slot.wait(then)
@@ -122,7 +122,7 @@ impl SessionQueue {
         self.add(JobWork::Reply(reply.reply()), Box::new(then));
     }
 
-    fn add(&self, work: JobWork, then: Then) {
+    fn add(&self, work: JobWork, then: Callback) {
         // A forked child has no thread to run the task, or to release a lock that was held.
         if let Err(failure) = self.handle.check_process() {
             return then(Err(failure));
@@ -170,10 +170,10 @@ impl Jobs {
 struct Runner {
     jobs: Arc<Jobs>,
     handle: Arc<SessionHandle>,
-    /// What it has taken from those that wait, and not run yet.
+    /// The jobs that it took from the queue and has not run yet.
     taken: VecDeque<Job>,
     /// The callers that wait for a sync. Later callers are answered after them.
-    syncing: Option<Vec<Then>>,
+    syncing: Option<Vec<Callback>>,
 }
 
 impl Runner {
@@ -229,7 +229,7 @@ impl Runner {
     }
 
     /// Takes the appends that come first.
-    fn take_appends(&mut self) -> (Vec<Vec<Draft>>, Vec<Then>) {
+    fn take_appends(&mut self) -> (Vec<Vec<Draft>>, Vec<Callback>) {
         let (mut batches, mut thens) = (Vec::new(), Vec::new());
         while let Some(Job {
             work: JobWork::Command(command),
@@ -243,7 +243,7 @@ impl Runner {
         (batches, thens)
     }
 
-    fn answer(&self, then: Then, reply: Reply) {
+    fn answer(&self, then: Callback, reply: Reply) {
         self.jobs.unanswered.fetch_sub(1, Ordering::AcqRel);
         // The callback may panic; the commands after this one are run all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| then(reply)));
@@ -266,29 +266,29 @@ pub fn run_once(run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the answer to a command goes: to the caller while it waits, later to its callback.
+/// The receiver of the answer to a command: the caller while it waits, later to its callback.
 #[derive(Default)]
-struct Slot {
+struct AnswerSlot {
     is_full: AtomicBool,
-    content: Mutex<Content>,
+    content: Mutex<SlotContent>,
 }
 
 #[derive(Default)]
-enum Content {
+enum SlotContent {
     #[default]
     Empty,
     Reply(Reply),
-    Callback(Then),
+    Callback(Callback),
 }
 
-impl Slot {
+impl AnswerSlot {
     fn fill(&self, reply: Reply) {
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Content::Callback(then) = std::mem::take(&mut *content) {
+        if let SlotContent::Callback(then) = std::mem::take(&mut *content) {
             drop(content);
             then(reply);
         } else {
-            *content = Content::Reply(reply);
+            *content = SlotContent::Reply(reply);
             self.is_full.store(true, Ordering::Release);
         }
     }
@@ -301,9 +301,9 @@ impl Slot {
         }
         let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::take(&mut *content) {
-            Content::Reply(reply) => Some(reply),
+            SlotContent::Reply(reply) => Some(reply),
             _ => {
-                *content = Content::Callback(Box::new(then));
+                *content = SlotContent::Callback(Box::new(then));
                 None
             }
         }
@@ -370,13 +370,13 @@ mod tests {
             let command = r#"{"op":"append","user":"x"}"#.to_owned();
             let answer = queue.ask(command, move |reply| sender.send(reply).unwrap());
             in_a_row = if answer.is_some() { in_a_row + 1 } else { 0 };
-            assert!(in_a_row < TURN_EVERY);
+            assert!(in_a_row < EVENT_LOOP_TURN);
             answer
                 .unwrap_or_else(|| answers.recv().unwrap())
                 .expect("the entry is written");
         }
         assert!(answers.try_recv().is_err(), "an answer came twice");
-        // What comes while others have no answer yet is run after them, together with what else waits.
+        // Commands that arrive while others run are run after them, all that wait at once.
         let wait = 200;
         for _ in 0..wait {
             let sender = sender.clone();

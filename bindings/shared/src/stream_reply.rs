@@ -49,7 +49,7 @@ impl StreamReply {
         self.accumulator.is_over()
     }
 
-    /// Returns what was received so far, as a JSON object: `state` is `whole`, `partial` or `nothing`. What is not
+    /// Returns the received part of the reply, as a JSON object: `state` is `whole`, `partial` or `nothing`. What is not
     /// whole has names of its own, so that a program that does not look at `state` runs no call with a part of its
     /// input: `partialMessage`, and `partialCalls` for all but the calls to run.
     #[must_use]
@@ -80,7 +80,7 @@ impl StreamReply {
             "whole" => (message, None),
             _ => (None, message),
         };
-        let shown = Shown {
+        let shown = StreamReplyRecord {
             state,
             message,
             partial_message,
@@ -104,7 +104,7 @@ impl StreamReply {
 
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct StreamReplyRecord {
     state: &'static str,
     message: Option<Box<RawValue>>,
     partial_message: Option<Box<RawValue>>,

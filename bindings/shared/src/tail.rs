@@ -6,7 +6,7 @@ use transcript_engine::follow::{FollowEvent, Polling};
 use transcript_ops::follow::{FollowedFiles, Following};
 use transcript_ops::operation::Operation;
 use transcript_ops::sink::Result;
-use transcript_ops::{Failure, Place};
+use transcript_ops::{Failure, StoreOptions};
 use transcript_storage::crew::{Next, Task};
 
 use crate::out::Out;
@@ -19,7 +19,10 @@ const BATCH_BYTES: usize = 64 << 10;
 const MAX_EVENTS: usize = 1_000;
 
 /// Starts an operation that follows files.
-pub(crate) fn start(operation: Operation, place: Place) -> std::result::Result<Records, Failure> {
+pub(crate) fn start(
+    operation: Operation,
+    place: StoreOptions,
+) -> std::result::Result<Records, Failure> {
     let make = |sender| Tail {
         out: Some(Out::new(sender)),
         operation,
@@ -39,7 +42,7 @@ pub(crate) fn start(operation: Operation, place: Place) -> std::result::Result<R
 /// A function that follows files, whose steps the crew runs.
 struct Tail {
     operation: Operation,
-    place: Place,
+    place: StoreOptions,
     /// `None` before the first step.
     following: Option<Following>,
     /// Whether it is known where the files end, if that matters.
@@ -85,7 +88,7 @@ impl Tail {
             return Ok(Next::End);
         };
         if !self.is_started {
-            // What is written from now on is emitted only if it is known where the files end. The reader need not read meanwhile.
+            // Later lines are emitted only once the ends of the files are known. The reader need not read meanwhile.
             out.hold(true)?;
             let mut events = 0;
             while following.is_from_end

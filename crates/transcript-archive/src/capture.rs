@@ -586,7 +586,7 @@ fn try_add_file(
         added.map_err(Problem::OfArchive)?;
         return Ok(metadata.len - start);
     }
-    let what = "it is changed all the time; it is captured the next time";
+    let what = "it keeps changing; the next run captures it";
     Err(of_file(io::Error::new(io::ErrorKind::ResourceBusy, what)))
 }
 

@@ -151,10 +151,10 @@ impl Error {
                 f.write_str("another process is writing to the archive; try again later")
             }
             ErrorKind::Exists(Existing::Longer) => {
-                f.write_str("a file is there that continues what is archived; nothing was changed")
+                f.write_str("a longer version of the file exists; nothing was changed")
             }
             ErrorKind::Exists(Existing::Other) => f.write_str(
-                "another file is there; nothing was changed; restore to another folder with --to",
+                "a different file exists; nothing was changed; restore to another folder with --to",
             ),
             ErrorKind::IdInUse(path) => write!(
                 f,
@@ -169,7 +169,7 @@ impl Error {
                 f.write_str("the archive is encrypted to other keys; name the file with the right one")
             }
             ErrorKind::OtherRecipients => f.write_str(
-                "the archive exists, and is encrypted to other keys or to none; make another one in a new folder",
+                "the archive exists, and is encrypted to other keys or not at all; use a new folder",
             ),
             ErrorKind::NoLocalFolder => f.write_str(
                 "the archive is encrypted, and there is no folder on this machine for what captures must know",
@@ -178,7 +178,7 @@ impl Error {
                 "the file is not one with keys of age; `age-keygen -o FILE` writes one",
             ),
             ErrorKind::NoEncryption => {
-                f.write_str("encryption is not part of this build; the full form of transcript has it")
+                f.write_str("this build has no encryption; the full build of transcript has it")
             }
             ErrorKind::RefusedName(refusal) => write!(f, "{refusal}; it is not restored"),
             ErrorKind::LowSpace { free, reserve } => write!(

@@ -9,10 +9,10 @@ use transcript_format::unicode::comparable;
 use transcript_render::Detail;
 
 use crate::document::{Document, Motion};
-use crate::find::Finding;
-use crate::find::{Asked, Find, State, arrow, step};
+use crate::find::SearchMessage;
+use crate::find::{Find, KeyAction, SearchState, arrow, step};
 use crate::list::{List, Session};
-use crate::messages::{Answer, Facts, Key, OutlineRow, Request, Search, Target};
+use crate::messages::{Answer, BlockId, OutlineRow, Request, Search, SessionFacts, Target};
 use crate::needle::Needle;
 use crate::reach::in_stored;
 
@@ -21,7 +21,7 @@ const MIN_SPLIT_WIDTH: u16 = 90;
 /// The pause between two reads of a growing file, as a multiple of the time that the first of them took.
 const RELOAD_BACKOFF: u32 = 4;
 
-/// What the keys do, in the order of the help screen. At most 17 rows, so that it fits on a small one.
+/// The keys and their effects, in the order of the help screen. At most 17 rows, so that it fits on a small one.
 pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
     ("", "CONVERSATION", "", "LIST OF SESSIONS"),
     ("j k ↓ ↑", "line down, up", "letters", "filter"),
@@ -34,7 +34,7 @@ pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
     ("/", "search", "y", "copy block, code"),
     ("n N", "next hit, previous", "o", "raw line"),
     ("Enter", "unfold or fold block", "f", "fork here"),
-    ("c", "calls: short, all, none", "r", "resume in client"),
+    ("c", "calls: short, all, none", "r", "resume in Claude"),
     ("t", "thinking: short, all", "Tab", "list of sessions"),
     ("? h", "this help", "q", "leave"),
     (
@@ -47,7 +47,7 @@ pub(crate) const KEYS: [(&str, &str, &str, &str); 17] = [
     ("", "search makes it exact", "", "Ctrl-C leaves"),
 ];
 
-/// Something that happened.
+/// An input of the state machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Key(KeyEvent),
@@ -58,11 +58,11 @@ pub(crate) enum Event {
     Grew(PathBuf),
     /// A text was copied, or not: in words.
     Copied(String),
-    /// Of the search over all sessions with this number.
-    Found(u64, Finding),
+    /// A message of the search over all sessions with this number.
+    Found(u64, SearchMessage),
 }
 
-/// Something to do.
+/// An output of the state machine: an action for the runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Open a session in a thread with this number, after a while; the end alone, if it is large.
@@ -137,15 +137,15 @@ pub(crate) struct Open {
     pub(crate) number: u64,
     pub(crate) document: Document,
     /// The thread that reads a newer state of it, and what that is, once it is known.
-    pub(crate) newer: Option<(u64, Option<Facts>)>,
+    pub(crate) newer: Option<(u64, Option<SessionFacts>)>,
     has_grown: bool,
     pub(crate) error: Option<String>,
     search: u64,
     pub(crate) progress: Option<usize>,
     /// The last hit: its block, and the number in it.
-    hit: Option<(Key, usize)>,
+    hit: Option<(BlockId, usize)>,
     is_backward: bool,
-    /// Where the cursor goes when all of the session was read.
+    /// The target of the cursor when all of the session was read.
     pub(crate) target: Option<Target>,
     /// Whether it was opened from what a search over all sessions found.
     pub(crate) is_found: bool,
@@ -164,7 +164,7 @@ impl Open {
 pub(crate) struct App {
     pub(crate) list: List,
     pub(crate) find: Find,
-    /// Where Escape goes from the search over all sessions.
+    /// The focus to which Escape returns from the search over all sessions.
     before_find: Focus,
     pub(crate) open: Option<Open>,
     pub(crate) focus: Focus,
@@ -219,10 +219,11 @@ impl App {
         let list = self.is_wide().then(|| self.list_width() + 1);
         let width = self.size.0.saturating_sub(list.unwrap_or(0) + 1);
         let height = self.size.1.saturating_sub(3);
+        // A smaller terminal shows nothing of the text, but must not have it laid out in lines of no width.
         (usize::from(width).max(20), usize::from(height).max(1))
     }
 
-    /// Takes an event, and returns what is to be done.
+    /// Handles an event and returns the effects to run.
     pub(crate) fn handle(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Key(key) => self.key(key),
@@ -230,6 +231,7 @@ impl App {
             Event::Sessions(sessions) => {
                 self.list.set(sessions);
                 match &self.open {
+                    // The list is read again after a fork: the open session stays the selected one.
                     Some(open) => self.list.select(&open.path),
                     None => self.preview(),
                 }
@@ -243,11 +245,14 @@ impl App {
                 }
             }
             Event::Copied(words) => self.message = Some(words),
-            Event::Found(number, finding) if number == self.find.number => {
-                self.find.take(finding);
+            Event::Found(number, message) if number == self.find.number => {
+                self.find.receive(message);
             }
+            // A search that was replaced runs until it sees that it is cancelled: its results are of another query.
             Event::Found(..) => {}
         }
+        // After every event, whatever it was: the width also depends on the focus, and a motion may need pages that are
+        // not laid out. No handler of a key has to know that.
         let (width, height) = self.text_size();
         if let Some(open) = &mut self.open {
             open.document.resize(width, height);
@@ -274,6 +279,7 @@ impl App {
     fn open(&mut self, path: &Path) {
         self.look_at(path);
         if let Some(open) = &mut self.open {
+            // It may be open from a hit. Now Escape leads to the list, and not back to the hits.
             open.is_found = false;
         }
         self.read_whole();
@@ -293,6 +299,7 @@ impl App {
         if self.open.as_ref().is_some_and(|open| open.path == path) {
             return;
         }
+        // Each row that the selection passes is previewed: without this, each would leave a thread with an index.
         if let Some(old) = self.open.take() {
             self.close(&old);
         }
@@ -318,12 +325,13 @@ impl App {
     fn open_hit(&mut self) {
         let Some(found) = self.find.chosen() else {
             self.message = match self.find.state {
-                State::Searching(_) => Some("still searching…".to_owned()),
+                SearchState::Searching(_) => Some("still searching…".to_owned()),
                 _ => None,
             };
             return;
         };
         let Some(target) = found.target.clone() else {
+            // A stored result that belongs to no entry has no place in a conversation.
             self.message = Some(in_stored(&found.path));
             return;
         };
@@ -333,12 +341,14 @@ impl App {
         self.read_whole();
         if let Some(open) = &mut self.open {
             open.document.needle = needle;
+            // `n` continues from this hit, and not from one of an earlier search in the session.
             open.hit = None;
             open.is_backward = false;
             open.target = Some(target);
             open.is_found = true;
         }
         self.focus = Focus::Conversation;
+        // Escape leads from the session to the hits. If the next one led to the session again, one could not leave.
         self.before_find = Focus::List;
         self.reach();
     }
@@ -346,6 +356,7 @@ impl App {
     /// Asks where the target is, when all of the session was read.
     fn reach(&mut self) {
         let Some(open) = &self.open else { return };
+        // The end of a file knows no line numbers, and a newer state is about to take the place of an old one.
         let is_ready = open.document.facts.is_whole && open.newer.is_none();
         if let Some(target) = open.target.clone().filter(|_| is_ready) {
             let request = Request::Reach {
@@ -367,6 +378,7 @@ impl App {
     /// Reads all of a session of which the end is shown, and follows it.
     fn read_whole(&mut self) {
         let Some(open) = &self.open else { return };
+        // Before it is read: a line that is written in between would otherwise neither be read nor reported.
         self.effects.push(Effect::Follow(open.path.clone()));
         if !open.document.facts.is_whole && open.newer.is_none() {
             self.read_newer(Duration::ZERO);
@@ -378,6 +390,7 @@ impl App {
         let is_old = |open: &&mut Open| open.has_grown && open.newer.is_none();
         if let Some(open) = self.open.as_mut().filter(is_old) {
             open.has_grown = false;
+            // Reading takes at most a fifth of the time: a large session that grows must not keep a core busy.
             let wait = open.document.facts.took * RELOAD_BACKOFF;
             self.read_newer(wait);
         }
@@ -401,6 +414,7 @@ impl App {
             let newer = *newer;
             match answer {
                 Answer::Ready(ready) => {
+                    // The old state stays on the screen, and answers keys, until pages of the newer one are laid out.
                     *facts = Some(*ready);
                     let request = open.document.locate();
                     self.effects.push(Effect::Ask(newer, request));
@@ -426,12 +440,13 @@ impl App {
                     open.error = None;
                     open.document.replace(facts, part, version, pages);
                     self.effects.push(Effect::Close(old));
+                    // Both waited for the whole session: the line or hit to go to, and a change that came meanwhile.
                     self.reach();
                     self.read_again();
                 }
                 Answer::Failed(error) => {
                     open.newer = None;
-                    // What is there is all that will be shown.
+                    // Motions that wait for the whole file would wait forever.
                     open.document.facts.is_whole = true;
                     open.error = Some(error);
                     open.target = None;
@@ -440,6 +455,7 @@ impl App {
             }
             return;
         }
+        // The thread may have answered before it saw that it was closed.
         if number != open.number {
             return;
         }
@@ -450,6 +466,7 @@ impl App {
             }
             Answer::Failed(error) => {
                 open.target = None;
+                // One request that failed must not hide a conversation that is on the screen.
                 match open.document.facts.parts {
                     0 => open.error = Some(error),
                     _ => self.message = Some(error),
@@ -470,7 +487,7 @@ impl App {
                     open.document.add(part, version, page);
                 }
                 if let Some(offset) = offset {
-                    let key = Key { offset, number: 0 };
+                    let key = BlockId { offset, number: 0 };
                     open.document.go(Motion::To(part, key, None));
                 }
             }
@@ -483,10 +500,11 @@ impl App {
             } if id == open.search => {
                 open.progress = None;
                 open.hit = Some((key, hit));
+                // A search also finds text in folded blocks, where the hit could not be seen.
                 open.document.show(part, key);
                 open.document.go(Motion::To(part, key, Some(hit)));
                 if is_wrapped {
-                    self.message = Some("search went on at the other end".to_owned());
+                    self.message = Some("search continued at the other end".to_owned());
                 }
             }
             Answer::Reached { place, missing } => {
@@ -517,6 +535,8 @@ impl App {
                     filter,
                 }) = &mut self.overlay
                 {
+                    // Rows arrive while bodies are still read. The prompt above the cursor is selected when all are there,
+                    // unless the person has typed a filter by then: that decides what is selected.
                     rows.extend(more);
                     *last = is_last;
                     if is_last && filter.is_empty() {
@@ -542,6 +562,7 @@ impl App {
             }
             Answer::Forked(Ok(id)) => {
                 self.message = Some(format!("forked into {id}"));
+                // The list was read before the new session was written.
                 self.effects.push(Effect::List);
             }
             Answer::Forked(Err(error)) => self.message = Some(format!("not forked: {error}")),
@@ -550,8 +571,10 @@ impl App {
     }
 
     fn key(&mut self, key: KeyEvent) {
+        // A message stays until the next key: by then it was seen.
         self.message = None;
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        // Before overlays and inputs, which take letters: one must be able to leave from everywhere.
         match (key.code, is_control) {
             (KeyCode::Char('c'), true) => return self.effects.push(Effect::Quit),
             (KeyCode::Char('z'), true) => return self.effects.push(Effect::Suspend),
@@ -584,25 +607,27 @@ impl App {
         }
         let page = usize::from(self.size.1 / 4).max(1);
         match self.find.key(key, is_control, page) {
-            Asked::Nothing => {}
-            Asked::Open => self.open_hit(),
-            Asked::Leave => {
+            KeyAction::Nothing => {}
+            KeyAction::Open => self.open_hit(),
+            KeyAction::Leave => {
                 self.focus = self.before_find;
                 if let Some(open) = &mut self.open {
                     open.is_found = false;
                 }
+                // The conversation beside the list may still be that of a hit.
                 if self.focus == Focus::List {
                     self.preview();
                 }
             }
-            Asked::Search => {
+            KeyAction::Search => {
                 let number = self.new_number();
                 self.find.number = number;
                 let query = self.find.query.trim().to_owned();
                 let query = Some(query).filter(|query| !query.is_empty());
+                // The hits of the query before stay, dimmed, until there are others: the screen does not flicker while one types.
                 match query {
-                    Some(_) => self.find.state = State::Searching(None),
-                    None => self.find.end(State::Empty),
+                    Some(_) => self.find.state = SearchState::Searching(None),
+                    None => self.find.end(SearchState::Empty),
                 }
                 self.effects.push(Effect::Find(number, query));
             }
@@ -628,6 +653,7 @@ impl App {
             KeyCode::Esc => self.list.clear(),
             KeyCode::Backspace => self.list.type_char(None),
             KeyCode::F(1) => self.overlay = Some(Overlay::Help),
+            // Letters are the filter here, and a title may contain a question mark.
             KeyCode::Char('?') if self.list.filter.is_empty() => self.overlay = Some(Overlay::Help),
             KeyCode::Char('u') if is_control => self.list.clear(),
             KeyCode::Char(c) if !is_control => self.list.type_char(Some(c)),
@@ -655,6 +681,7 @@ impl App {
             }
             _ => {}
         }
+        // Two lines of the page before stay visible.
         let page = i64::from(self.size.1.saturating_sub(5)).max(1);
         let Some(open) = &mut self.open else { return };
         let document = &mut open.document;
@@ -676,11 +703,14 @@ impl App {
             KeyCode::Enter => document.toggle(),
             KeyCode::Char('c') => {
                 document.fold_all(|folds| folds.calls = next_detail(folds.calls));
-                self.message = Some(format!("calls: {}", said(document.folds.calls)));
+                self.message = Some(format!("calls: {}", detail_name(document.folds.calls)));
             }
             KeyCode::Char('t') => {
                 document.fold_all(|folds| folds.thoughts = next_detail(folds.thoughts));
-                self.message = Some(format!("thinking: {}", said(document.folds.thoughts)));
+                self.message = Some(format!(
+                    "thinking: {}",
+                    detail_name(document.folds.thoughts)
+                ));
             }
             KeyCode::Char('/') => self.overlay = Some(Overlay::Search(String::new())),
             KeyCode::Char('n') => self.search(false),
@@ -720,6 +750,7 @@ impl App {
             }
             KeyCode::Char('f') => {
                 let Some(block) = block else { return };
+                // It writes a file, so it is asked first.
                 let yes = ask(Request::Fork { offset: block.last });
                 let place = block
                     .line
@@ -746,16 +777,17 @@ impl App {
         let Some(id) = stem else { return };
         let listed = self.list.with_path(&open.path);
         if listed.is_some_and(|session| session.is_archived) {
-            let message = format!("archived: `transcript restore {id}` puts it back first");
+            let message = format!("archived: run `transcript restore {id}` first");
             self.message = Some(message);
             return;
         }
         let home = listed.and_then(|session| session.home.clone());
         let Some(home) = home.or_else(|| open.document.facts.home.clone()) else {
-            let message = "no client finds this file: it is not named after its session, or not in the folder of its project";
+            let message = "Claude Code cannot find this file: it is not named after its session, or not in the folder of its project";
             self.message = Some(message.to_owned());
             return;
         };
+        // The folder is a text of the transcript: it must not control the terminal.
         let shown = transcript_render::Escaping::Visible.one_line(&home);
         let question = format!("Leave, and run: cd {shown} && claude --resume {id}");
         let folder = Some(PathBuf::from(home));
@@ -778,6 +810,7 @@ impl App {
             .map(|block| block.key)
             .unwrap_or_default();
         let hit = open.hit.filter(|(at, _)| *at == key).map(|(_, hit)| hit);
+        // The thread gives up a search when a newer one is wanted, and answers with another number are ignored here.
         open.search = number;
         open.progress = Some(0);
         let search = Search {
@@ -933,7 +966,7 @@ fn next_detail(detail: Detail) -> Detail {
     }
 }
 
-fn said(detail: Detail) -> &'static str {
+fn detail_name(detail: Detail) -> &'static str {
     match detail {
         Detail::Folded => "short",
         Detail::Whole => "all",

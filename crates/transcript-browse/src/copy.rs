@@ -13,7 +13,7 @@ use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk};
 /// A longer sequence is not sent, because terminals drop it.
 const MAX_CLIPBOARD: usize = 74_994;
 /// The starts of `TERM` of terminals that take texts for the clipboard unless they are told not to.
-const TAKING: [&str; 5] = [
+const CLIPBOARD_TERMINALS: [&str; 5] = [
     "alacritty",
     "foot",
     "wezterm",
@@ -23,7 +23,7 @@ const TAKING: [&str; 5] = [
 
 /// Sends a text to the clipboard of the terminal, which may be on another machine, as OSC 52. No
 /// terminal says whether it took it: unless it is known to, the text is also written to a file.
-/// Returns what was done, in words.
+/// Returns the result as a message.
 pub(crate) fn copy(text: &str) -> String {
     let size = size(text.len() as u64);
     let sent = send(text);
@@ -68,7 +68,10 @@ fn is_taken() -> bool {
         return shown.is_ok_and(|shown| shown.stdout.trim_ascii() == b"on");
     }
     let term = env::var("TERM").unwrap_or_default();
-    is_set("WT_SESSION") || TAKING.iter().any(|start| term.starts_with(start))
+    is_set("WT_SESSION")
+        || CLIPBOARD_TERMINALS
+            .iter()
+            .any(|start| term.starts_with(start))
 }
 
 /// Writes a text to a file that only this user can read, in place of the last copied one.

@@ -10,9 +10,9 @@ use transcript_resume::items::starts_turn;
 
 /// A part ends before the next prompt when it has this many bytes, and before any message when it
 /// has eight times as many.
-const PART: u64 = 64 << 10;
+const MIN_PART_LEN: u64 = 64 << 10;
 
-/// Divides a path into parts. Each has at least [`PART`] bytes and, if possible, starts with a
+/// Divides a path into parts. Each has at least [`MIN_PART_LEN`] bytes and, if possible, starts with a
 /// prompt; no part starts between a call and its result, unless there is none. Reads no bodies.
 pub(crate) fn divide(index: &Index, path: &ConversationPath) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
@@ -27,9 +27,9 @@ pub(crate) fn divide(index: &Index, path: &ConversationPath) -> Vec<Range<usize>
         }
         let is_new = entry_ref.kind().is_message()
             && (entry_ref.message().is_none() || entry_ref.message() != message);
-        let ends = (is_turn && size >= PART)
-            || (is_new && open.is_empty() && size >= 8 * PART)
-            || size >= 64 * PART;
+        let ends = (is_turn && size >= MIN_PART_LEN)
+            || (is_new && open.is_empty() && size >= 8 * MIN_PART_LEN)
+            || size >= 64 * MIN_PART_LEN;
         if ends && place > start {
             parts.push(start..place);
             (start, size) = (place, 0);

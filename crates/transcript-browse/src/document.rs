@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::messages::{Block, Facts, Folds, Key, Layout, Page, Request};
+use crate::messages::{Block, BlockId, Folds, Layout, Page, Request, SessionFacts};
 use crate::needle::{Needle, lines_with};
 use transcript_render::{Detail, StyledLine};
 
@@ -27,10 +27,10 @@ pub(crate) enum Motion {
     Top,
     End,
     /// To a block, and a hit in it.
-    To(usize, Key, Option<usize>),
+    To(usize, BlockId, Option<usize>),
 }
 
-struct Laid {
+struct CachedPage {
     page: Page,
     version: u64,
     needed: u64,
@@ -38,11 +38,11 @@ struct Laid {
     used: u64,
 }
 
-/// Where the cursor is, for the next layout.
+/// The position of the cursor, for the next layout.
 #[derive(Clone, Debug, Default)]
 struct Anchor {
-    key: Key,
-    /// The line in its block, and how many that has.
+    key: BlockId,
+    /// The line in its block, and the number of lines of that.
     line: usize,
     lines: usize,
     text: String,
@@ -51,10 +51,10 @@ struct Anchor {
 /// A conversation with the part of it that is on the screen.
 #[derive(Default)]
 pub(crate) struct Document {
-    pub(crate) facts: Facts,
+    pub(crate) facts: SessionFacts,
     pub(crate) folds: Folds,
     pub(crate) needle: Option<Needle>,
-    pages: HashMap<usize, Laid>,
+    pages: HashMap<usize, CachedPage>,
     /// The versions that were asked for.
     asked: HashMap<usize, u64>,
     version: u64,
@@ -175,7 +175,7 @@ impl Document {
     }
 
     /// Unfolds a block, so that a hit in it can be seen.
-    pub(crate) fn show(&mut self, part: usize, key: Key) {
+    pub(crate) fn show(&mut self, part: usize, key: BlockId) {
         if self.folds.changed.get(&key) != Some(&Detail::Whole) {
             self.folds.changed.insert(key, Detail::Whole);
             self.relayout(Some(part));
@@ -185,7 +185,7 @@ impl Document {
     /// Shows a newer state of the session, of which these pages were laid out.
     pub(crate) fn replace(
         &mut self,
-        facts: Facts,
+        facts: SessionFacts,
         part: usize,
         version: u64,
         pages: Vec<(usize, Page)>,
@@ -215,7 +215,7 @@ impl Document {
         let needed = known.map_or(0, |known| known.needed).max(self.floor);
         let bytes: usize = page.lines.iter().map(|line| 64 + line.text().len()).sum();
         self.clock += 1;
-        let laid = Laid {
+        let laid = CachedPage {
             page,
             version,
             needed,
@@ -306,7 +306,7 @@ impl Document {
     pub(crate) fn settle(&mut self) -> Vec<Request> {
         let mut wanted = vec![self.part];
         while let Some(motion) = self.motions.front().copied() {
-            match self.moved(motion) {
+            match self.apply(motion) {
                 Ok(()) => {
                     self.motions.pop_front();
                     self.is_at_end = self.is_last(self.part, self.line);
@@ -370,7 +370,7 @@ impl Document {
 
     /// Returns whether all of the screen is laid out as it was asked for.
     pub(crate) fn is_settled(&self) -> bool {
-        let is_new = |laid: &Laid| laid.version >= laid.needed;
+        let is_new = |laid: &CachedPage| laid.version >= laid.needed;
         self.motions.is_empty()
             && (self.facts.parts == 0 || self.pages.get(&self.part).is_some_and(is_new))
             && self.rows().iter().all(|row| !matches!(row, Row::Missing))
@@ -381,7 +381,7 @@ impl Document {
         part + 1 >= self.facts.parts && page.is_some_and(|page| line + 1 >= page.lines.len())
     }
 
-    fn moved(&mut self, motion: Motion) -> Result<(), usize> {
+    fn apply(&mut self, motion: Motion) -> Result<(), usize> {
         match motion {
             Motion::Lines(lines) => {
                 let moved = self.step(lines)?;
@@ -495,7 +495,7 @@ impl Document {
             if next >= self.facts.parts {
                 return Ok(());
             }
-            // What was looked through is not looked at again, even if its page is dropped.
+            // Parts that were searched are not searched again, even if their page is dropped meanwhile.
             let end = page.lines.len().saturating_sub(1);
             (self.part, self.line) = (part, if is_down { end } else { 0 });
             (part, line) = (next, None);
@@ -616,7 +616,7 @@ impl Document {
         part == 0
     }
 
-    /// How far down the cursor is, in percent.
+    /// The position of the cursor, in percent.
     pub(crate) fn percent(&self) -> usize {
         let lines = self
             .page(self.part)
@@ -641,7 +641,7 @@ fn landing(page: &Page, block: &Block) -> usize {
 #[derive(Clone, Debug)]
 pub(crate) enum Row<'d> {
     Empty,
-    /// It is being laid out.
+    /// A row of a page that is being laid out.
     Missing,
     Line {
         line: &'d StyledLine,

@@ -10,13 +10,13 @@ use crate::needle::Needle;
 
 /// A message of a search over all sessions.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Finding {
+pub(crate) enum SearchMessage {
     /// The query is wrong at this character, from 0.
     Bad {
         message: String,
         position: usize,
     },
-    /// Bytes that were searched, and all bytes.
+    /// The progress: bytes searched, and their total.
     Searching {
         bytes: u64,
         all: u64,
@@ -32,7 +32,7 @@ const MAX_QUERY: usize = 4096;
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Results {
-    /// In the order of their best hits.
+    /// The sessions, in the order of their best hits.
     pub(crate) sessions: Vec<FoundSession>,
     /// The number of all hits, and of the sessions that have them.
     pub(crate) hits: u64,
@@ -53,35 +53,35 @@ pub(crate) struct FoundSession {
     pub(crate) title: String,
     /// Its time, folder and id.
     pub(crate) about: String,
-    pub(crate) hits: Vec<Found>,
+    pub(crate) hits: Vec<FoundHit>,
 }
 
 /// A hit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct FoundHit {
     /// The file of the session.
     pub(crate) session: PathBuf,
     /// The file with the text: of the session, of a subagent, or a stored result.
     pub(crate) path: PathBuf,
-    /// What it is, when and where; escaped.
+    /// Its kind, time and place; escaped.
     pub(crate) about: String,
     /// The text, as it is in the file.
     pub(crate) snippet: Snippet,
     /// The texts to mark.
     pub(crate) needle: Option<Needle>,
-    /// Where it is; `None` for a stored result that belongs to no entry.
+    /// Its target in the conversation; `None` for a stored result that belongs to no entry.
     pub(crate) target: Option<Target>,
 }
 
 /// The state of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum SearchState {
     /// Nothing was asked.
     #[default]
     Empty,
-    /// It is searched for: bytes that were searched, and all bytes.
+    /// The search is running: bytes searched, and their total.
     Searching(Option<(u64, u64)>),
-    /// It is wrong at this character, from 0.
+    /// The query is wrong at this character, from 0.
     Bad(String, usize),
     Failed(String),
     Done,
@@ -91,8 +91,8 @@ pub(crate) enum State {
 #[derive(Debug, Default)]
 pub(crate) struct Find {
     pub(crate) query: String,
-    pub(crate) state: State,
-    /// Of the query, or of the one before while that is searched for.
+    pub(crate) state: SearchState,
+    /// The results of the query, or of the previous one while the search is running.
     pub(crate) results: Results,
     /// The number of the selected hit.
     pub(crate) selected: usize,
@@ -102,7 +102,7 @@ pub(crate) struct Find {
 
 /// The action of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum KeyAction {
     Nothing,
     /// The query was changed.
     Search,
@@ -135,7 +135,7 @@ pub(crate) fn step(code: KeyCode, at: usize, rows: usize, page: usize) -> Option
 }
 
 impl Find {
-    pub(crate) fn key(&mut self, key: KeyEvent, is_control: bool, page: usize) -> Asked {
+    pub(crate) fn key(&mut self, key: KeyEvent, is_control: bool, page: usize) -> KeyAction {
         let stepped = step(
             arrow(key, is_control),
             self.selected,
@@ -144,15 +144,15 @@ impl Find {
         );
         if let Some(selected) = stepped {
             self.selected = selected;
-            return Asked::Nothing;
+            return KeyAction::Nothing;
         }
         match key.code {
-            KeyCode::Esc => return Asked::Leave,
-            KeyCode::Enter => return Asked::Open,
-            KeyCode::Backspace if self.query.pop().is_some() => return Asked::Search,
+            KeyCode::Esc => return KeyAction::Leave,
+            KeyCode::Enter => return KeyAction::Open,
+            KeyCode::Backspace if self.query.pop().is_some() => return KeyAction::Search,
             KeyCode::Char('u') if is_control => {
                 self.query.clear();
-                return Asked::Search;
+                return KeyAction::Search;
             }
             KeyCode::Char('w') if is_control => {
                 let words = self.query.trim_end();
@@ -160,45 +160,49 @@ impl Find {
                 // The white space stays.
                 let start = start.and_then(|at| Some(at + words[at..].chars().next()?.len_utf8()));
                 self.query.truncate(start.unwrap_or(0));
-                return Asked::Search;
+                return KeyAction::Search;
             }
             KeyCode::Char(c) if !is_control && self.query.chars().count() < MAX_QUERY => {
                 self.query.push(c);
-                return Asked::Search;
+                return KeyAction::Search;
             }
             _ => {}
         }
-        Asked::Nothing
+        KeyAction::Nothing
     }
 
-    /// Takes what a search says.
-    pub(crate) fn take(&mut self, finding: Finding) {
-        match finding {
-            Finding::Bad { message, position } => self.end(State::Bad(message, position)),
-            Finding::Failed(message) => self.end(State::Failed(message)),
-            Finding::Searching { bytes, all } => self.state = State::Searching(Some((bytes, all))),
-            Finding::Done(results) => {
-                self.end(State::Done);
+    /// Handles a message of a search.
+    pub(crate) fn receive(&mut self, message: SearchMessage) {
+        match message {
+            SearchMessage::Bad { message, position } => {
+                self.end(SearchState::Bad(message, position));
+            }
+            SearchMessage::Failed(message) => self.end(SearchState::Failed(message)),
+            SearchMessage::Searching { bytes, all } => {
+                self.state = SearchState::Searching(Some((bytes, all)));
+            }
+            SearchMessage::Done(results) => {
+                self.end(SearchState::Done);
                 self.results = *results;
             }
         }
     }
 
     /// Leaves nothing of what was found before.
-    pub(crate) fn end(&mut self, state: State) {
+    pub(crate) fn end(&mut self, state: SearchState) {
         self.state = state;
         self.results = Results::default();
         self.selected = 0;
     }
 
     /// Returns the hits in the order of the screen.
-    pub(crate) fn hits(&self) -> impl Iterator<Item = &Found> {
+    pub(crate) fn hits(&self) -> impl Iterator<Item = &FoundHit> {
         self.results.sessions.iter().flat_map(|one| &one.hits)
     }
 
     /// Returns the selected hit of the query that is shown.
-    pub(crate) fn chosen(&self) -> Option<&Found> {
-        let is_done = self.state == State::Done;
+    pub(crate) fn chosen(&self) -> Option<&FoundHit> {
+        let is_done = self.state == SearchState::Done;
         self.hits().nth(self.selected).filter(|_| is_done)
     }
 }

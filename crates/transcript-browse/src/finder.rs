@@ -10,29 +10,29 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use transcript_engine::catalog::{self, Hit};
-use transcript_engine::places::archived_sessions;
+use transcript_engine::session_sets::archived_sessions;
 use transcript_format::time;
 use transcript_ops::Context;
-use transcript_ops::search::{Found as Searched, SearchError, SearchSettings, with_search};
+use transcript_ops::search::{SearchError, SearchRun, SearchSettings, with_search};
 use transcript_render::{Escaping, RenderOptions, Snippet, and_more, count, joined, minute};
 
-use crate::find::{Finding, Found, FoundSession, Results};
+use crate::find::{FoundHit, FoundSession, Results, SearchMessage};
 use crate::messages::Target;
-use crate::needle::{Around, Needle};
+use crate::needle::{MatchContext, Needle};
 
 /// The maximum number of hits that are kept.
-pub(crate) const HITS: usize = 200;
+pub(crate) const MAX_HITS: usize = 200;
 /// The interval between two reports of the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of copies of a hit that are named.
 const MAX_NAMED_COPIES: usize = 2;
 /// The number of characters of an id that are shown.
-const SHORT_ID: usize = 8;
+const SHORT_ID_LEN: usize = 8;
 
 /// The folders and settings of a search over all sessions.
 #[derive(Clone, Debug)]
-pub(crate) struct Sessions {
-    /// Where sessions are searched.
+pub(crate) struct SearchScope {
+    /// The store and the disks.
     pub(crate) context: Context,
     pub(crate) zone: TimeZone,
     pub(crate) render: RenderOptions,
@@ -41,18 +41,18 @@ pub(crate) struct Sessions {
     pub(crate) turn: Arc<Mutex<()>>,
 }
 
-/// Searches after a while, unless it is cancelled. What is wrong with the query is said at once.
+/// Searches after `wait`, unless it is cancelled. A wrong query is reported at once.
 pub(crate) fn start(
-    sessions: Sessions,
+    sessions: SearchScope,
     text: String,
     wait: Duration,
     cancel: Arc<AtomicBool>,
-    reply: impl Fn(Finding) + Send + Sync + 'static,
+    reply: impl Fn(SearchMessage) + Send + Sync + 'static,
 ) {
     thread::spawn(move || {
         let settings = sessions.settings(text);
         if let Err(error) = settings.parsed() {
-            return reply(bad(error));
+            return reply(error_message(error));
         }
         thread::sleep(wait);
         let _turn = sessions.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,32 +60,32 @@ pub(crate) fn start(
             return;
         }
         match search(&sessions, &settings, &cancel, &reply) {
-            Ok(Some(results)) => reply(Finding::Done(Box::new(results))),
+            Ok(Some(results)) => reply(SearchMessage::Done(Box::new(results))),
             // The result is no longer needed.
             _ if cancel.load(Ordering::Relaxed) => {}
             Ok(None) => {}
-            Err(error) => reply(bad(error)),
+            Err(error) => reply(error_message(error)),
         }
     });
 }
 
 /// Returns the message for an error.
-fn bad(error: SearchError) -> Finding {
+fn error_message(error: SearchError) -> SearchMessage {
     match error {
-        SearchError::Query(error) => Finding::Bad {
+        SearchError::Query(error) => SearchMessage::Bad {
             message: error.message().to_owned(),
             position: error.position(),
         },
-        SearchError::Failed(failure) => Finding::Failed(failure.message),
+        SearchError::Failed(failure) => SearchMessage::Failed(failure.message),
     }
 }
 
-impl Sessions {
+impl SearchScope {
     fn settings(&self, query: String) -> SearchSettings {
         let archive = self.context.archive_disk();
         SearchSettings {
             query,
-            limit: Some(HITS),
+            limit: Some(MAX_HITS),
             // The sessions that are there are searched whatever is wrong with the archive.
             is_live_only: archive.is_none_or(|archive| archived_sessions(archive).is_err()),
             ..SearchSettings::default()
@@ -95,10 +95,10 @@ impl Sessions {
 
 /// Searches, and reports the progress until all hits are read. Returns nothing if it was cancelled.
 fn search(
-    sessions: &Sessions,
+    sessions: &SearchScope,
     settings: &SearchSettings,
     cancel: &Arc<AtomicBool>,
-    reply: &(impl Fn(Finding) + Sync),
+    reply: &(impl Fn(SearchMessage) + Sync),
 ) -> Result<Option<Results>, SearchError> {
     let (bytes, all) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let context = sessions.context.clone().cancel(Arc::clone(cancel));
@@ -110,7 +110,7 @@ fn search(
             while is_done.recv_timeout(PROGRESS_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let all = all.load(Ordering::Relaxed);
                 let bytes = bytes.load(Ordering::Relaxed).min(all);
-                reply(Finding::Searching { bytes, all });
+                reply(SearchMessage::Searching { bytes, all });
             }
         });
         let results = with_search(settings, &context, |found| {
@@ -123,9 +123,9 @@ fn search(
 
 /// Returns the results; `None` if the search was cancelled.
 fn results(
-    sessions: &Sessions,
+    sessions: &SearchScope,
     settings: &SearchSettings,
-    searched: Searched<'_>,
+    searched: SearchRun<'_>,
 ) -> Option<Results> {
     let mut search = searched.search;
     let mut results = Results::default();
@@ -138,7 +138,7 @@ fn results(
                 if place == results.sessions.len() {
                     results.sessions.push(head(sessions, &hit));
                 }
-                let found = found(sessions, &settings.query, &hit);
+                let found = found_hit(sessions, &settings.query, &hit);
                 results.sessions[place].hits.push(found);
             }
             Err(catalog::SearchError::Cancelled) => return None,
@@ -156,7 +156,7 @@ fn results(
 }
 
 /// Returns the head of a session in the results, without hits.
-fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
+fn head(sessions: &SearchScope, hit: &Hit) -> FoundSession {
     let one_line =
         |text: &str| Escaping::Visible.one_line(&Escaping::Visible.without_colours(text));
     let title = hit.title().map(one_line).filter(|title| !title.is_empty());
@@ -165,7 +165,7 @@ fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
     let folder = folder.map_or(hit.session.project.clone(), |cwd| {
         sessions.render.below_home(cwd)
     });
-    let id: String = hit.session.id.chars().take(SHORT_ID).collect();
+    let id: String = hit.session.id.chars().take(SHORT_ID_LEN).collect();
     let millis = row.and_then(|row| row.order_millis());
     let about = [
         minute(millis, &sessions.zone),
@@ -179,12 +179,12 @@ fn head(sessions: &Sessions, hit: &Hit) -> FoundSession {
     }
 }
 
-fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
+fn found_hit(sessions: &SearchScope, query: &str, hit: &Hit) -> FoundHit {
     let millis = hit.timestamp.as_deref();
     let millis = millis.and_then(|time| time::millis(time.as_bytes()));
     let agent = hit.agent_id.as_ref();
     let also = (!hit.also.is_empty()).then(|| {
-        let short = |id: &str| id.chars().take(SHORT_ID).collect::<String>();
+        let short = |id: &str| id.chars().take(SHORT_ID_LEN).collect::<String>();
         let named = hit.also.iter().take(MAX_NAMED_COPIES);
         let named: Vec<String> = named.map(|copy| short(&copy.session_id)).collect();
         let more = and_more(hit.also.len(), MAX_NAMED_COPIES);
@@ -213,7 +213,7 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
     let needle = Needle::of(texts.iter().map(|text| (text.as_str(), is_exact(text))));
     let start = hit.matches.first().map_or(0, |first| first.start);
     let end = snippet.text.len();
-    Found {
+    FoundHit {
         session: hit.session.path.clone(),
         path: hit.path.clone(),
         about: Escaping::Visible.one_line(&joined(about, " · ")),
@@ -223,7 +223,7 @@ fn found(sessions: &Sessions, query: &str, hit: &Hit) -> Found {
             line,
             block: hit.block,
             what: hit.field.name(),
-            around: Around::new(&text(0..start), &text(start..end)),
+            around: MatchContext::new(&text(0..start), &text(start..end)),
             stored: hit.stored_result.clone(),
         }),
         snippet,

@@ -30,4 +30,4 @@ mod signals;
 mod tests;
 mod view;
 
-pub use runtime::{BrowseOptions, Left, browse};
+pub use runtime::{BrowseEnd, BrowseOptions, browse};

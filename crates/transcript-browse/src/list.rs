@@ -25,7 +25,7 @@ pub(crate) struct Session {
     pub(crate) time: String,
     /// The facts about it, one a line.
     pub(crate) facts: Vec<String>,
-    /// Where it is resumed, if a client finds it.
+    /// The folder in which it is resumed, if a client finds it.
     pub(crate) home: Option<String>,
     /// Whether it is in the archive, and its file is gone.
     pub(crate) is_archived: bool,
@@ -45,7 +45,7 @@ pub(crate) enum ListRow<'l> {
 pub(crate) struct List {
     pub(crate) filter: String,
     pub(crate) is_read: bool,
-    /// Those of one project are together.
+    /// The sessions; those of one project are together.
     sessions: Vec<Session>,
     /// The places of those that the filter leaves.
     shown: Vec<usize>,
@@ -81,8 +81,8 @@ pub(crate) fn sessions(
         let title = row.title.as_ref().or(row.first_prompt.as_ref());
         let is_same = title.is_some_and(|title| same.get(title).is_some_and(|same| *same > 1));
         let mut name = title.map_or("untitled".to_owned(), |title| line(title));
-        // What was asked last distinguishes sessions with one title; of those that only start alike, where
-        // they differ.
+        // The last prompt distinguishes sessions with equal titles. Of prompts with a common start, the part
+        // where they differ is shown.
         let last = row
             .last_prompt
             .as_ref()
@@ -143,7 +143,7 @@ pub(crate) fn sessions(
     found
 }
 
-/// Returns how many bytes two texts start with alike.
+/// Returns the length of the common start of two texts, in bytes.
 fn common(one: &str, other: &str) -> usize {
     let pairs = one.char_indices().zip(other.chars());
     let mut differing = pairs.skip_while(|((_, one), other)| one == other);

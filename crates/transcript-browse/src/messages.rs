@@ -9,11 +9,11 @@ use std::time::Duration;
 use transcript_render::{Detail, StyledLine, is_folded_at_first};
 use transcript_resume::items::{Item, ItemKind};
 
-use crate::needle::{Around, Needle};
+use crate::needle::{MatchContext, Needle};
 
 /// Names a block in all states of a file: the offset of its entry, and its number in that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct BlockId {
     pub(crate) offset: u64,
     pub(crate) number: u32,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Folds {
     pub(crate) calls: Detail,
     pub(crate) thoughts: Detail,
     /// Blocks that are shown otherwise than their kind.
-    pub(crate) changed: HashMap<Key, Detail>,
+    pub(crate) changed: HashMap<BlockId, Detail>,
 }
 
 impl Folds {
-    pub(crate) fn detail(&self, key: Key, item: &Item) -> Detail {
+    pub(crate) fn detail(&self, key: BlockId, item: &Item) -> Detail {
         let kind = match item.kind() {
             ItemKind::Call => self.calls,
             ItemKind::Thinking => self.thoughts,
@@ -43,7 +43,7 @@ impl Folds {
 /// A block of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Block {
-    pub(crate) key: Key,
+    pub(crate) key: BlockId,
     pub(crate) lines: Range<usize>,
     /// The line of its entry in the file, from 1; `None` while only the end was read.
     pub(crate) line: Option<u64>,
@@ -62,7 +62,7 @@ pub(crate) struct Page {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// How a page is laid out. A page with a larger version is newer.
+/// The layout of a page. A page with a larger version is newer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) width: usize,
@@ -88,7 +88,7 @@ pub(crate) enum Request {
     /// All prompts.
     Outline,
     /// The text of a block.
-    Copy { part: usize, key: Key },
+    Copy { part: usize, key: BlockId },
     /// The line of an entry.
     Raw { offset: u64, width: usize },
     /// A new session of what is up to this entry.
@@ -101,7 +101,7 @@ pub(crate) struct Search {
     pub(crate) needle: Needle,
     pub(crate) part: usize,
     /// The block to start at, and the number of its hit after which it continues.
-    pub(crate) key: Key,
+    pub(crate) key: BlockId,
     pub(crate) hit: Option<usize>,
     pub(crate) is_backward: bool,
     pub(crate) width: usize,
@@ -120,7 +120,7 @@ pub(crate) enum Target {
         block: Option<u32>,
         /// The name of the field that has the text.
         what: &'static str,
-        around: Around,
+        around: MatchContext,
         /// The stored result that has the text.
         stored: Option<PathBuf>,
     },
@@ -136,16 +136,16 @@ impl Target {
 
 /// The facts about a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct SessionFacts {
     pub(crate) id: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) place: String,
-    /// Where it is resumed, if a client finds it.
+    /// The folder in which it is resumed, if a client finds it.
     pub(crate) home: Option<String>,
     pub(crate) parts: usize,
     /// Whether all of the file was read.
     pub(crate) is_whole: bool,
-    /// How long that took.
+    /// The duration of reading it.
     pub(crate) took: Duration,
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct OutlineRow {
 /// An answer of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    Ready(Box<Facts>),
+    Ready(Box<SessionFacts>),
     Failed(String),
     Laid {
         part: usize,
@@ -177,7 +177,7 @@ pub(crate) enum Answer {
     Found {
         id: u64,
         part: usize,
-        key: Key,
+        key: BlockId,
         hit: usize,
         is_wrapped: bool,
     },
@@ -189,8 +189,8 @@ pub(crate) enum Answer {
         percent: usize,
     },
     Reached {
-        place: Option<(usize, Key, Option<usize>)>,
-        /// Why the text is not there, in words.
+        place: Option<(usize, BlockId, Option<usize>)>,
+        /// The reason why the text is not shown, for people.
         missing: Option<String>,
     },
     Outline {
@@ -208,6 +208,6 @@ pub(crate) enum Answer {
 /// Sends answers of one thread.
 pub(crate) type Reply = Arc<dyn Fn(Answer) + Send + Sync>;
 
-pub(crate) fn said(error: impl std::fmt::Display) -> String {
+pub(crate) fn to_message(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -124,7 +124,7 @@ fn lower(text: &str) -> String {
 /// Lines as one text, in which hits go on over the ends of lines.
 struct Joined {
     text: String,
-    /// Where each line starts in the text.
+    /// The start of each line in the text.
     starts: Vec<usize>,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn marks(lines: &[&StyledLine], needle: &Needle) -> Vec<Vec<Range<usi
 /// The text around a hit of another search. Only its letters and digits count: on the page it is
 /// broken into lines and has other marks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Around {
+pub(crate) struct MatchContext {
     /// From the hit on.
     after: Vec<char>,
     /// Before the hit, the last one first.
@@ -185,7 +185,7 @@ const COMPARED_CHARS: usize = 48;
 /// The minimum number of equal characters around two equal hits, if there are that many around one.
 const MIN_EQUAL_CHARS: usize = 16;
 
-impl Around {
+impl MatchContext {
     pub(crate) fn new(before: &str, after: &str) -> Self {
         let is_compared = |c: &char| c.is_alphanumeric();
         Self {
@@ -203,7 +203,7 @@ impl Around {
         }
     }
 
-    /// Returns how many characters are equal.
+    /// Returns the number of equal characters.
     fn score(&self, other: &Self) -> usize {
         let same = |one: &[char], other: &[char]| {
             let pairs = one.iter().zip(other);
@@ -218,12 +218,12 @@ impl Around {
 pub(crate) fn most_alike(
     lines: &[StyledLine],
     needle: &Needle,
-    around: &Around,
+    around: &MatchContext,
 ) -> Option<(usize, bool)> {
     let text = Joined::new(lines.iter()).text;
     let ranges = needle.ranges(&text).into_iter().enumerate();
     let scored = ranges.map(|(hit, range)| {
-        let here = Around::new(&text[..range.start], &text[range.start..]);
+        let here = MatchContext::new(&text[..range.start], &text[range.start..]);
         (around.score(&here), Reverse(hit))
     });
     let least = MIN_EQUAL_CHARS.min(around.after.len() + around.before.len());
@@ -285,13 +285,13 @@ mod tests {
             line("           another one"),
         ];
         let needle = Needle::new("leap").unwrap();
-        let hit = |before, after| most_alike(&lines, &needle, &Around::new(before, after));
+        let hit = |before, after| most_alike(&lines, &needle, &MatchContext::new(before, after));
         assert_eq!(hit("a ", "leap day in one year"), Some((0, true)));
         assert_eq!(hit("a ", "leap day in another"), Some((1, true)));
         assert_eq!(hit("year, and a ", "leap"), Some((1, true)));
         assert_eq!(hit("not a ", "leap forward, but"), Some((0, false)));
         let other = Needle::new("other year").unwrap();
-        assert_eq!(most_alike(&lines, &other, &Around::default()), None);
+        assert_eq!(most_alike(&lines, &other, &MatchContext::default()), None);
     }
 
     #[test]

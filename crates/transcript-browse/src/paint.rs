@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use transcript_render::cut_text;
 
-/// How the screen looks.
+/// The colours and styles of the screen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Theme {
     /// Whether there are colours.

@@ -12,13 +12,13 @@ use transcript_resume::items::{
 };
 use transcript_resume::{ConversationPath, Policy};
 
-use crate::messages::{Block, Key, Layout, Page, said};
+use crate::messages::{Block, BlockId, Layout, Page, to_message};
 use crate::session::Session;
 
 /// The maximum number of entries of a subagent or a branch that are shown within the conversation.
-pub(crate) const NESTED: usize = 400;
+pub(crate) const MAX_NESTED_ENTRIES: usize = 400;
 /// The numbers of branches at an entry start here.
-pub(crate) const BRANCH: u32 = 1 << 31;
+pub(crate) const FIRST_BRANCH_NUMBER: u32 = 1 << 31;
 
 impl<'s> Session<'s> {
     /// Returns the part with the entry at an offset, or the one before it in the file if that is not
@@ -52,13 +52,13 @@ impl<'s> Session<'s> {
                 .extend(about.take_while(|one| one.entry() == number));
         }
         let main = Conversation::new(self.source, self.index, displays, &path, None);
-        Ok(main.map_err(said)?.with_chapters(self.closed))
+        Ok(main.map_err(to_message)?.with_chapters(self.closed))
     }
 
-    pub(crate) fn key(&self, item: &Item) -> Key {
-        Key {
+    pub(crate) fn key(&self, item: &Item) -> BlockId {
+        BlockId {
             offset: self.offset(item.entry_no()),
-            number: u32::try_from(item.block()).unwrap_or(BRANCH - 1),
+            number: u32::try_from(item.block()).unwrap_or(FIRST_BRANCH_NUMBER - 1),
         }
     }
 
@@ -105,7 +105,7 @@ impl<'s> Session<'s> {
         let shown: Vec<BranchNote> = notes.iter().map(|(_, note)| note.clone()).collect();
         let options = self.options.clone().width(layout.width);
         let printed = print_blocks(&conversations, nesting, &shown, &options, detail);
-        let (lines, blocks) = printed.map_err(said)?;
+        let (lines, blocks) = printed.map_err(to_message)?;
         let items = conversations[0].display().items();
         let of_block = |block: PrintedBlock| {
             let lines = block.lines.clone();
@@ -211,7 +211,7 @@ impl<'s> Session<'s> {
         part: usize,
         layout: &Layout,
         conversations: &mut Vec<Conversation<'s>>,
-    ) -> Result<Vec<(Key, BranchNote)>, String> {
+    ) -> Result<Vec<(BlockId, BranchNote)>, String> {
         let entries = self.parts.get(part).cloned().unwrap_or_default();
         let entries = self.path.entries[entries]
             .iter()
@@ -220,9 +220,9 @@ impl<'s> Session<'s> {
         let mut notes = Vec::new();
         let here = self.branches.iter().enumerate();
         for (number, (from, path)) in here.filter(|(_, (from, _))| entries.contains(from)) {
-            let key = Key {
+            let key = BlockId {
                 offset: self.offset(*from),
-                number: BRANCH | u32::try_from(number).unwrap_or(0),
+                number: FIRST_BRANCH_NUMBER | u32::try_from(number).unwrap_or(0),
             };
             let long = count(path.entries.len(), "entry");
             let is_shown = layout.folds.changed.get(&key) == Some(&Detail::Whole);
@@ -250,9 +250,9 @@ fn nested<'s>(
     title: String,
 ) -> Result<Conversation<'s>, String> {
     let mut path = path.clone();
-    path.entries.truncate(NESTED);
+    path.entries.truncate(MAX_NESTED_ENTRIES);
     let nested = Conversation::new(source, index, displays, &path, Some(title));
-    Ok(nested.map_err(said)?.with_chapters(&[]))
+    Ok(nested.map_err(to_message)?.with_chapters(&[]))
 }
 
 fn agent_title(origin: &SubagentOrigin) -> String {

@@ -1,4 +1,4 @@
-//! Where a place of the file is in the view: in a part of the conversation, in a branch that left it, or
+//! The position of an entry of the file in the view: in a part of the conversation, in a branch that left it, or
 //! nowhere.
 
 use std::path::Path;
@@ -8,9 +8,9 @@ use transcript_reader::{EntryNo, EntryRef};
 use transcript_render::{Detail, Escaping};
 use transcript_resume::items::Displays;
 
-use crate::messages::{Answer, Folds, Key, Layout, Target};
+use crate::messages::{Answer, BlockId, Folds, Layout, Target};
 use crate::needle::{Needle, most_alike};
-use crate::parts::{BRANCH, NESTED};
+use crate::parts::{FIRST_BRANCH_NUMBER, MAX_NESTED_ENTRIES};
 use crate::session::Session;
 
 impl Session<'_> {
@@ -49,7 +49,7 @@ impl Session<'_> {
         let Some((part, key)) = found else {
             let offset = self.offset(number);
             let place = (!self.parts.is_empty()).then(|| {
-                let key = Key { offset, number: 0 };
+                let key = BlockId { offset, number: 0 };
                 (self.part_at(offset), key, None)
             });
             let missing = Some(self.not_shown(&entry, target));
@@ -65,7 +65,7 @@ impl Session<'_> {
         if let (Target::Hit { around, stored, .. }, Some(needle)) = (target, needle) {
             // In a branch there may be the same words elsewhere, and results are cut.
             let found = most_alike(lines, needle, around);
-            let found = found.filter(|(_, is_same)| *is_same || key.number < BRANCH);
+            let found = found.filter(|(_, is_same)| *is_same || key.number < FIRST_BRANCH_NUMBER);
             hit = found.map(|(hit, _)| hit);
             if let Some(stored) = stored {
                 missing = Some(in_stored(stored));
@@ -101,7 +101,7 @@ impl Session<'_> {
         number: EntryNo,
         block: Option<u32>,
         width: usize,
-    ) -> Result<Option<Key>, String> {
+    ) -> Result<Option<BlockId>, String> {
         let main = self.conversation(displays, part)?;
         let items = main.display().items().iter().enumerate();
         let of_entry: Vec<(usize, Option<u32>)> = items
@@ -121,23 +121,23 @@ impl Session<'_> {
     }
 
     /// Returns the part where a branch with this entry leaves, and the block of the branch.
-    fn branch_of(&self, number: EntryNo) -> Option<(usize, Key)> {
+    fn branch_of(&self, number: EntryNo) -> Option<(usize, BlockId)> {
         let mut branches = (0..).zip(&self.branches);
         let (at, from) = branches.find_map(|(at, (from, path))| {
-            let mut shown = path.entries.iter().take(NESTED);
+            let mut shown = path.entries.iter().take(MAX_NESTED_ENTRIES);
             let has = shown.any(|entry| entry.entry_no() == number);
             has.then_some((at, *from))
         })?;
         let place = self.place_of(from)?;
         let part = self.parts.partition_point(|part| part.end <= place);
-        let key = Key {
+        let key = BlockId {
             offset: self.offset(from),
-            number: BRANCH | at,
+            number: FIRST_BRANCH_NUMBER | at,
         };
         Some((part, key))
     }
 
-    /// Says where the text of an entry is that the view does not show.
+    /// Names the place of a text that the view does not show.
     fn not_shown(&self, entry: &EntryRef<'_>, target: &Target) -> String {
         let line = target.line();
         match target {

@@ -4,11 +4,11 @@ use ratatui::style::{Modifier, Style};
 use transcript_format::units::size;
 use transcript_render::{Escaping, cut_text, wrapped};
 
-use crate::find::{Find, Found, State};
+use crate::find::{Find, FoundHit, SearchState};
 use crate::paint::{Canvas, Theme, cut_start};
 
 /// The syntax of queries, as the help shows it.
-const SYNTAX: [(&str, &str); 8] = [
+const QUERY_SYNTAX: [(&str, &str); 8] = [
     ("word word", "all of them in one message, in any order"),
     ("\"some words\"", "exactly these"),
     ("/expression/", "a regular expression"),
@@ -24,7 +24,7 @@ const MIN_TALL_HEIGHT: u16 = 30;
 /// A row of the results: texts in styles.
 type Spans = Vec<(String, Style)>;
 
-/// Draws what is typed, what is known of it, and the hits by session.
+/// Draws the query, its state, and the hits by session.
 pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
     let (theme, width) = (canvas.theme, canvas.width());
     let label = "search all sessions: ";
@@ -33,7 +33,7 @@ pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
     let shown = cut_start(&query, width.saturating_sub(label.len() + 1));
     let typed = format!("{shown}▏");
     canvas.put(0, &[(label, theme.dim()), (&typed, theme.accent())]);
-    if let State::Bad(message, position) = &find.state {
+    if let SearchState::Bad(message, position) = &find.state {
         let start: String = find.query.trim_start().chars().take(*position).collect();
         let margin = find.query.len() - find.query.trim_start().len();
         let start = Escaping::Visible.escape(&start).chars().count() + margin;
@@ -48,18 +48,18 @@ pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
         return;
     }
     let status = match &find.state {
-        State::Empty => "type what to look for".to_owned(),
-        State::Searching(None) => "searching…".to_owned(),
-        State::Searching(Some((bytes, all))) => {
+        SearchState::Empty => "type what to look for".to_owned(),
+        SearchState::Searching(None) => "searching…".to_owned(),
+        SearchState::Searching(Some((bytes, all))) => {
             format!("searching… {} of {}", size(*bytes), size(*all))
         }
-        State::Failed(message) => Escaping::Visible.one_line(message),
-        State::Done | State::Bad(..) => find.results.summary(),
+        SearchState::Failed(message) => Escaping::Visible.one_line(message),
+        SearchState::Done | SearchState::Bad(..) => find.results.summary(),
     };
     canvas.cut(1, &status, theme.dim());
     let mut canvas = canvas.inside(3, 0);
-    if find.state == State::Empty {
-        for (y, (form, meaning)) in SYNTAX.iter().enumerate() {
+    if find.state == SearchState::Empty {
+        for (y, (form, meaning)) in QUERY_SYNTAX.iter().enumerate() {
             let form = format!("  {form:<20}");
             canvas.put(y, &[(&form, Style::new()), (meaning, theme.dim())]);
         }
@@ -76,7 +76,7 @@ pub(crate) fn draw_find(find: &Find, canvas: &mut Canvas<'_>) {
     let start = (selected.end + height / 4).saturating_sub(height);
     let start = start.min(selected.start);
     let start = start.min(rows.len().saturating_sub(height));
-    let is_old = find.state != State::Done;
+    let is_old = find.state != SearchState::Done;
     for (y, row) in rows.iter().skip(start).take(height).enumerate() {
         let style = |own: Style| if is_old { theme.dim() } else { own };
         let spans = row.iter().map(|(text, own)| (text.as_str(), style(*own)));
@@ -115,7 +115,7 @@ fn rows(
 }
 
 fn hit_rows(
-    hit: &Found,
+    hit: &FoundHit,
     theme: Theme,
     width: usize,
     lines: usize,

@@ -26,7 +26,7 @@ use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event};
 use crate::copy::copy;
-use crate::finder::{self, Sessions};
+use crate::finder::{self, SearchScope};
 use crate::list::sessions;
 use crate::messages::Request;
 use crate::paint::Theme;
@@ -54,7 +54,7 @@ pub struct BrowseOptions {
     /// The folder in which a search over all sessions keeps what makes the next one faster; without one,
     /// it reads every session.
     pub cache: Option<PathBuf>,
-    /// How text looks. Width and details are set by the view.
+    /// The rendering of text. Width and details are set by the view.
     pub render: RenderOptions,
     /// Whether there are colours.
     pub is_coloured: bool,
@@ -64,10 +64,10 @@ pub struct BrowseOptions {
     pub now_millis: i64,
 }
 
-/// How the view was left.
+/// The way in which the view was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Left {
+pub enum BrowseEnd {
     /// The person left it, or the terminal is gone.
     Quit,
     /// This session is to be resumed in this folder.
@@ -81,7 +81,7 @@ pub enum Left {
     Signal(i32),
 }
 
-enum Happened {
+enum LoopEvent {
     App(Event),
     Signal(i32),
     /// The terminal cannot be read any more.
@@ -95,12 +95,12 @@ enum Happened {
 ///
 /// # Errors
 /// When the terminal cannot be set up or written.
-pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
+pub fn browse(options: &BrowseOptions) -> io::Result<BrowseEnd> {
     let (sender, events) = channel();
     // Before the terminal is changed, so that no signal leaves it changed.
     let for_signals = sender.clone();
-    signals::watch(move |signal| for_signals.send(Happened::Signal(signal)).is_ok())?;
-    let guard = Guard::new()?;
+    signals::watch(move |signal| for_signals.send(LoopEvent::Signal(signal)).is_ok())?;
+    let guard = TerminalGuard::new()?;
     let for_keys = sender.clone();
     thread::spawn(move || read_keys(&for_keys));
     let mut runtime = Runtime {
@@ -118,9 +118,9 @@ pub fn browse(options: &BrowseOptions) -> io::Result<Left> {
 }
 
 /// The terminal, changed for the view; as it was when this is dropped.
-struct Guard;
+struct TerminalGuard;
 
-impl Guard {
+impl TerminalGuard {
     fn new() -> io::Result<Self> {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
@@ -135,7 +135,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         restore();
     }
@@ -147,18 +147,18 @@ fn restore() {
     let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
 }
 
-fn read_keys(sender: &Sender<Happened>) {
+fn read_keys(sender: &Sender<LoopEvent>) {
     loop {
-        let happened = match event::read() {
+        let event = match event::read() {
             Ok(TerminalEvent::Key(key)) if key.kind != KeyEventKind::Release => Event::Key(key),
             Ok(TerminalEvent::Resize(width, height)) => Event::Resize(width, height),
             Ok(_) => continue,
             Err(_) => {
-                let _ = sender.send(Happened::NoInput);
+                let _ = sender.send(LoopEvent::NoInput);
                 return;
             }
         };
-        if sender.send(Happened::App(happened)).is_err() {
+        if sender.send(LoopEvent::App(event)).is_err() {
             return;
         }
     }
@@ -166,17 +166,17 @@ fn read_keys(sender: &Sender<Happened>) {
 
 struct Runtime<'o> {
     options: &'o BrowseOptions,
-    sender: Sender<Happened>,
+    sender: Sender<LoopEvent>,
     threads: HashMap<u64, Sender<Request>>,
     follower: Option<(PathBuf, Stopper)>,
     /// Ends the search over all sessions.
     cancel: Arc<AtomicBool>,
-    /// Of searches over all sessions, one at a time.
+    /// The lock of searches over all sessions: one runs at a time.
     turn: Arc<Mutex<()>>,
 }
 
 impl Runtime<'_> {
-    fn run(&mut self, events: &Receiver<Happened>) -> io::Result<Left> {
+    fn run(&mut self, events: &Receiver<LoopEvent>) -> io::Result<BrowseEnd> {
         let theme = Theme {
             is_coloured: self.options.is_coloured,
         };
@@ -188,8 +188,8 @@ impl Runtime<'_> {
         loop {
             while !effects.is_empty() {
                 match effects.remove(0) {
-                    Effect::Quit => return Ok(Left::Quit),
-                    Effect::Resume { id, folder } => return Ok(Left::Resume { id, folder }),
+                    Effect::Quit => return Ok(BrowseEnd::Quit),
+                    Effect::Resume { id, folder } => return Ok(BrowseEnd::Resume { id, folder }),
                     Effect::Suspend => {
                         suspend(&mut terminal)?;
                         let (width, height) = size()?;
@@ -213,17 +213,17 @@ impl Runtime<'_> {
             };
             let mut next = next.ok();
             if next.is_none() {
-                return Ok(Left::Quit);
+                return Ok(BrowseEnd::Quit);
             }
             // Everything that has happened already is on the next frame.
-            while let Some(happened) = next {
-                match happened {
-                    Happened::App(event) => effects.extend(app.handle(event)),
-                    Happened::Signal(signal) if signals::is_suspend(signal) => {
+            while let Some(event) = next {
+                match event {
+                    LoopEvent::App(event) => effects.extend(app.handle(event)),
+                    LoopEvent::Signal(signal) if signals::is_suspend(signal) => {
                         effects.push(Effect::Suspend);
                     }
-                    Happened::Signal(signal) => return Ok(Left::Signal(signal)),
-                    Happened::NoInput => return Ok(Left::Quit),
+                    LoopEvent::Signal(signal) => return Ok(BrowseEnd::Signal(signal)),
+                    LoopEvent::NoInput => return Ok(BrowseEnd::Quit),
                 }
                 next = events.try_recv().ok();
             }
@@ -241,7 +241,7 @@ impl Runtime<'_> {
                 let sender = self.sender.clone();
                 let reply = move |answer| {
                     // Fails after the end of the view, when the answer is no longer needed.
-                    let _ = sender.send(Happened::App(Event::Answer(number, answer)));
+                    let _ = sender.send(LoopEvent::App(Event::Answer(number, answer)));
                 };
                 let storage = self.storage(&path);
                 let is_end = is_end && session::is_large(&storage, &path);
@@ -259,7 +259,7 @@ impl Runtime<'_> {
             Effect::Follow(path) => self.follow(&path),
             Effect::Copy(text) => {
                 let copied = Event::Copied(copy(&text));
-                let _ = self.sender.send(Happened::App(copied));
+                let _ = self.sender.send(LoopEvent::App(copied));
             }
             Effect::List => self.list(),
             Effect::Find(number, query) => self.find(number, query),
@@ -267,7 +267,7 @@ impl Runtime<'_> {
         }
     }
 
-    /// Returns how a session is read. Copies of archived ones go where their files were.
+    /// Returns the disk to read a session from. Copies of archived ones go where their files were.
     fn storage(&self, path: &Path) -> Storage {
         let Some(archive) = &self.options.archive else {
             return Storage::default();
@@ -303,7 +303,7 @@ impl Runtime<'_> {
             let mut is_first = true;
             for event in follower {
                 let is_open = std::mem::take(&mut is_first);
-                let grew = Happened::App(Event::Grew(path.clone()));
+                let grew = LoopEvent::App(Event::Grew(path.clone()));
                 if event.is_ok() && !is_open && sender.send(grew).is_err() {
                     return;
                 }
@@ -322,7 +322,7 @@ impl Runtime<'_> {
         if let Some(archive) = &self.options.archive {
             context = context.disk(Arc::clone(archive) as _);
         }
-        let sessions = Sessions {
+        let sessions = SearchScope {
             context,
             zone: self.options.zone.clone(),
             render: self.options.render.clone(),
@@ -330,7 +330,7 @@ impl Runtime<'_> {
         };
         let sender = self.sender.clone();
         let reply = move |finding| {
-            let _ = sender.send(Happened::App(Event::Found(number, finding)));
+            let _ = sender.send(LoopEvent::App(Event::Found(number, finding)));
         };
         finder::start(
             sessions,
@@ -358,7 +358,7 @@ impl Runtime<'_> {
             let rows = &listing.rows;
             let (zone, now) = (&options.zone, options.now_millis);
             let rows = sessions(rows, zone, now, below_home, is_archived);
-            let _ = sender.send(Happened::App(Event::Sessions(rows)));
+            let _ = sender.send(LoopEvent::App(Event::Sessions(rows)));
         });
     }
 }

@@ -7,7 +7,7 @@ use transcript_reader::Bodies;
 use transcript_render::Detail;
 use transcript_resume::items::Displays;
 
-use crate::messages::{Answer, Key, Layout, Reply, Search};
+use crate::messages::{Answer, BlockId, Layout, Reply, Search};
 use crate::needle::{Needle, lines_with};
 use crate::session::Session;
 
@@ -50,14 +50,14 @@ impl Session<'_> {
             let main = self.conversation(displays, part)?;
             let page = self.lay(displays, main, part, &layout, &|_| Detail::Whole)?;
             let start = page.blocks.iter().position(|block| block.key == search.key);
-            let mut hits: Vec<(usize, Key, usize)> = Vec::new();
+            let mut hits: Vec<(usize, BlockId, usize)> = Vec::new();
             for (at, block) in page.blocks.iter().enumerate() {
                 let lines = &page.lines[block.lines.clone()];
                 let found = lines_with(lines, &search.needle).len();
                 hits.extend((0..found).map(|hit| (at, block.key, hit)));
             }
             let is_first = step == 0;
-            let wanted = |&(at, _, hit): &(usize, Key, usize)| {
+            let wanted = |&(at, _, hit): &(usize, BlockId, usize)| {
                 let from = (start.unwrap_or(0), search.hit);
                 match (is_first, search.is_backward, from.1) {
                     (false, _, _) => true,

@@ -19,21 +19,23 @@ use transcript_resume::{ConversationPath, Decision, Policy, Story, Tree};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::divide::divide;
-use crate::messages::{Answer, Facts, Key, OutlineRow, Reply, Request, Search, said};
+use crate::messages::{
+    Answer, BlockId, OutlineRow, Reply, Request, Search, SessionFacts, to_message,
+};
 
 /// The length of the end of a file that is shown before all of it is indexed, in bytes. Smaller files are read at
 /// once.
 const INITIAL_TAIL_LEN: u64 = 256 << 10;
 /// The longest last line for which that is tried.
-const MAX_FIRST: u64 = 8 << 20;
+const MAX_TAIL_LEN: u64 = 8 << 20;
 /// A raw line is shown up to this many bytes.
 const MAX_RAW: u64 = 1 << 20;
 /// The maximum length of a prompt in the outline, in characters.
 const MAX_OUTLINE_CHARS: usize = 160;
 /// The number of rows of an outline that are sent at once.
-const OUTLINE_ROWS: usize = 500;
+const OUTLINE_BATCH_ROWS: usize = 500;
 
-/// Where sessions are read, and where copies of them are written.
+/// The disk to read sessions from, and the folder for copies of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
     pub(crate) disk: Arc<dyn ReadDisk>,
@@ -85,14 +87,14 @@ fn serve(
     reply: &Reply,
 ) -> Result<(), String> {
     let started = Instant::now();
-    let source = Source::open_on(&storage.disk, path).map_err(said)?;
-    source.check_messages().map_err(said)?;
+    let source = Source::open_on(&storage.disk, path).map_err(to_message)?;
+    source.check_messages().map_err(to_message)?;
     let (mut source, mut base, mut load) = (source, 0, LoadOptions::new());
     if is_end {
-        (source, base) = end_of(&source).map_err(said)?;
+        (source, base) = end_of(&source).map_err(to_message)?;
         load = load.threads(1);
     }
-    let history = History::read_with(source, &load).map_err(said)?;
+    let history = History::read_with(source, &load).map_err(to_message)?;
     let tree = if is_end {
         Tree::new(history.index(), Policy::Recover)
     } else {
@@ -125,7 +127,7 @@ fn end_of(source: &Source) -> Result<(Source, u64), transcript_reader::Error> {
         };
         // At least one whole line.
         let is_enough = memrchr(b'\n', &bytes).is_some_and(|last| last > cut);
-        if is_enough || start == 0 || size >= MAX_FIRST {
+        if is_enough || start == 0 || size >= MAX_TAIL_LEN {
             let lines = bytes.split_off(cut);
             let source = Source::from_bytes(lines, source.path());
             return Ok((source, start + cut as u64));
@@ -146,7 +148,7 @@ pub(crate) struct Session<'s> {
     pub(crate) closed: &'s [EntryNo],
     /// The entries of each part.
     pub(crate) parts: Vec<Range<usize>>,
-    /// In the order of the entries that they are about.
+    /// Sorted by the entries that they are about.
     pub(crate) decisions: Vec<Decision>,
     pub(crate) branches: Vec<(EntryNo, ConversationPath)>,
     pub(crate) storage: Storage,
@@ -202,13 +204,13 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn facts(&self, started: Instant) -> Result<Facts, String> {
+    fn facts(&self, started: Instant) -> Result<SessionFacts, String> {
         let id = self.history.session_id();
         let header = Header::read(self.source, id, self.tree, &self.path, &self.options);
-        let header = header.map_err(said)?;
+        let header = header.map_err(to_message)?;
         let place = [header.folder, header.branch, header.model, header.times];
         let place: Vec<String> = place.into_iter().flatten().collect();
-        Ok(Facts {
+        Ok(SessionFacts {
             id: header.session_id,
             title: header.title,
             place: place.join(" · "),
@@ -330,7 +332,7 @@ impl<'s> Session<'s> {
                 millis: entry.millis(),
                 text: Escaping::Visible.one_line(&start),
             });
-            if rows.len() == OUTLINE_ROWS {
+            if rows.len() == OUTLINE_BATCH_ROWS {
                 let rows = std::mem::take(&mut rows);
                 reply(Answer::Outline {
                     rows,
@@ -349,7 +351,7 @@ impl<'s> Session<'s> {
         &self,
         displays: &mut Displays<'_, '_>,
         part: usize,
-        key: Key,
+        key: BlockId,
     ) -> Result<String, String> {
         let main = self.conversation(displays, part)?;
         let items = main.display().items();
@@ -364,7 +366,7 @@ impl<'s> Session<'s> {
         let mut texts = Vec::new();
         for place in places {
             let item = &items[place];
-            let loaded = reader.item(place).map_err(said)?;
+            let loaded = reader.item(place).map_err(to_message)?;
             let text = match item.kind() {
                 ItemKind::Call => {
                     let group = item
@@ -395,7 +397,7 @@ impl<'s> Session<'s> {
         let entry = self.entry_at(offset);
         let entry = entry.ok_or("this block has no line of its own")?;
         let end = entry.offset() + entry.byte_len().min(MAX_RAW);
-        let bytes = self.source.bytes(entry.offset()..end).map_err(said)?;
+        let bytes = self.source.bytes(entry.offset()..end).map_err(to_message)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut lines = wrapped(&text, width.max(8));
         if entry.byte_len() > MAX_RAW {
@@ -416,7 +418,7 @@ impl<'s> Session<'s> {
             options = options.folder(folder);
         }
         let forked = self.history.fork(Policy::Recover, &options);
-        let (_, id): (PathBuf, _) = forked.map_err(said)?;
+        let (_, id): (PathBuf, _) = forked.map_err(to_message)?;
         Ok(id.to_string())
     }
 }

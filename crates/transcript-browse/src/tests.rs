@@ -19,9 +19,9 @@ use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
 use crate::document::Row;
-use crate::find::Finding;
-use crate::find::State;
-use crate::finder::{self, HITS, Sessions};
+use crate::find::SearchMessage;
+use crate::find::SearchState;
+use crate::finder::{self, MAX_HITS, SearchScope};
 use crate::list::sessions;
 use crate::messages::{Answer, Layout, Request};
 use crate::paint::Theme;
@@ -33,8 +33,8 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// An answer, with the number of its thread.
 type Numbered = (u64, Answer);
-/// What a search says, with its number.
-type NumberedFinding = (u64, Finding);
+/// A message of a search, with its number.
+type NumberedFinding = (u64, SearchMessage);
 
 struct Screen {
     app: App,
@@ -43,7 +43,7 @@ struct Screen {
     answers: (Sender<Numbered>, Receiver<Numbered>),
     findings: (Sender<NumberedFinding>, Receiver<NumberedFinding>),
     cancel: Arc<AtomicBool>,
-    /// What the view asked for of others than the thread of a session.
+    /// The effects for others than the thread of a session.
     asked: Vec<Effect>,
     storage: Storage,
     folder: tempfile::TempDir,
@@ -112,7 +112,7 @@ impl Screen {
         self.cancel = Arc::default();
         let Some(query) = query else { return };
         let store = transcript_engine::Store::new(self.root());
-        let sessions = Sessions {
+        let sessions = SearchScope {
             context: transcript_ops::Context::new(Some(store)).cache_folder(None),
             zone: jiff::tz::TimeZone::UTC,
             render: RenderOptions::new(),
@@ -162,7 +162,7 @@ impl Screen {
 
     /// Waits for answers until everything is on the screen.
     fn settle(&mut self) {
-        while let State::Searching(_) = self.app.find.state {
+        while let SearchState::Searching(_) = self.app.find.state {
             let (number, finding) = self.findings.1.recv_timeout(SOON).expect("a finding");
             self.event(Event::Found(number, finding));
         }
@@ -723,7 +723,7 @@ fn all_sessions_are_searched_and_hits_are_grouped_by_session() {
     screen.control('f');
     screen.keys("prompt 1");
     insta::assert_snapshot!(screen.shown());
-    // What is on a screen of another size is the same.
+    // A screen of another size shows the same.
     screen.event(Event::Resize(100, 40));
     screen.terminal = Terminal::new(TestBackend::new(100, 40)).unwrap();
     assert!(
@@ -845,7 +845,7 @@ fn a_bad_query_says_what_is_wrong_and_stays() {
         screen.shown()
     );
     screen.control('u');
-    assert_eq!(screen.app.find.state, State::Empty);
+    assert_eq!(screen.app.find.state, SearchState::Empty);
     assert!(
         screen.shown().contains("exactly these"),
         "{}",
@@ -867,8 +867,8 @@ fn only_the_last_query_is_answered() {
     let number = screen.app.find.number;
     type_char(&mut screen, 'z');
     let results = crate::find::Results::default();
-    screen.event(Event::Found(number, Finding::Done(Box::new(results))));
-    assert_eq!(screen.app.find.state, State::Searching(None));
+    screen.event(Event::Found(number, SearchMessage::Done(Box::new(results))));
+    assert_eq!(screen.app.find.state, SearchState::Searching(None));
     screen.key(KeyCode::Enter);
     assert!(
         screen.shown().contains("no hits in 2 sessions"),
@@ -909,10 +909,10 @@ fn first_of_many_hits_are_kept_and_a_changed_session_is_marked() {
     screen.keys("session:1a94");
     let shown = screen.shown();
     assert!(
-        shown.contains(&format!("the first {HITS} are shown")),
+        shown.contains(&format!("the first {MAX_HITS} are shown")),
         "{shown}"
     );
-    assert_eq!(screen.app.find.hits().count(), HITS);
+    assert_eq!(screen.app.find.hits().count(), MAX_HITS);
     screen.key(KeyCode::End);
     assert!(screen.shown().contains('›'));
     screen.control('u');

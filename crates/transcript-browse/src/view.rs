@@ -186,7 +186,7 @@ fn selected_facts(facts: &[String], width: usize, height: u16) -> Vec<(String, b
         let mut lines = wrapped(fact, width);
         if lines.len() > many {
             lines.truncate(many - 1);
-            // What the lines left do not have, without the breaks of lines in it.
+            // The rest of the fact after the last line that fits, without line breaks.
             let above = lines.iter().flat_map(|line| line.chars());
             let above = above.filter(|c| !c.is_whitespace()).count();
             let letters = fact.char_indices().filter(|(_, c)| !c.is_whitespace());
@@ -335,7 +335,7 @@ fn footer(app: &App, canvas: &mut Canvas<'_>) {
         0 => width,
         right => width.saturating_sub(right + 2),
     };
-    // What does not fit is omitted whole, the last first.
+    // Keys that do not fit are omitted whole, the last one first.
     let mut keys = keys;
     while columns(keys) > room
         && let Some((most, _)) = keys.rsplit_once(" · ")
@@ -364,7 +364,7 @@ fn footer(app: &App, canvas: &mut Canvas<'_>) {
     canvas.on(rest).dim(0, &right);
 }
 
-/// Where the cursor is.
+/// The position of the cursor.
 fn place(open: &Open) -> String {
     if let Some(percent) = open.progress {
         return format!("searching {percent} %");

@@ -256,7 +256,11 @@ impl Query {
     /// At `position` when there is neither a positive term nor a filter.
     pub fn check(&self, position: usize) -> Result<(), QueryError> {
         if self.filters.is_empty() && self.terms.iter().all(|term| term.is_negative) {
-            let message = "the query has no term to search for";
+            let message = if self.terms.is_empty() {
+                "empty query"
+            } else {
+                "the query only excludes; add a word to look for"
+            };
             return Err(QueryError::new(position, message));
         }
         Ok(())

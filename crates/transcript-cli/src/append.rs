@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// none]
     #[arg(long, value_name = "NAME")]
     entrypoint: Option<String>,
-    /// What to do if another process writes to the session
+    /// Action if another process writes to the session
     #[arg(long, value_enum, default_value_t = Busy::Fail, value_name = "ACTION")]
     on_busy: Busy,
     /// Answer all commands of a batch after one write
@@ -145,7 +145,7 @@ fn open(args: &Args, path: &Path) -> Result<Session> {
     })
 }
 
-/// Prints what opening the session found and changed.
+/// Prints the findings and changes of opening the session.
 fn note_opening(ui: &Ui, session: &Session, file: &Path) {
     let path = session.path().display();
     if session.path() != file {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use transcript_engine::MIN_PREFIX;
 use transcript_engine::archive::Archive;
-use transcript_engine::places::archived_sessions;
+use transcript_engine::session_sets::archived_sessions;
 use transcript_format::names::is_id;
 use transcript_reader::SessionFiles;
 use transcript_storage::{ReadDisk, RealDisk};
@@ -21,8 +21,8 @@ pub(crate) fn exists(ui: &Ui) -> bool {
         .is_ok_and(|folder| RealDisk.exists(&folder.join("archive.json")))
 }
 
-/// Names what of an archive cannot be read: the sessions in it are as if they were not there. Returns whether there is
-/// something.
+/// Names the parts of an archive that cannot be read: their sessions are missing in every result. Returns whether there is
+/// any.
 pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     let problems = archive.problems();
     for problem in problems.iter().take(MAX_NAMED_PROBLEMS) {
@@ -37,7 +37,7 @@ pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     !problems.is_empty()
 }
 
-/// Names what of the archive cannot be read, if there is an archive.
+/// Names the parts of the archive that cannot be read, if there is an archive.
 pub(crate) fn warn_of_problems(ui: &Ui) {
     if let Ok(archive) = ui.archive_disk().archive() {
         warn(ui, archive);

@@ -8,31 +8,31 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use jiff::{Timestamp, tz::TimeZone};
-use transcript_browse::{BrowseOptions, Left, browse};
+use transcript_browse::{BrowseEnd, BrowseOptions, browse};
 use transcript_reader::Source;
 use transcript_render::Escaping;
 
 use crate::ui::{Ui, is_dumb};
 use crate::{archive, exit, session};
 
-/// Find, read, search, copy, fork and resume sessions, full screen
+/// Browse sessions in the terminal: find, read, search, copy, fork and resume them
 ///
 /// Projects and sessions are on the left, the conversation is on the right; the key ? shows all
 /// keys. `transcript` alone does the same on a terminal.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
-    /// Path of a .jsonl file, the id of a session or the start of one, or latest; with :LINE, as `search`
-    /// prints it, at that line [default: the list]
+    /// Path of a .jsonl file, the id of a session or the start of one, or `latest`; append `:LINE`, as
+    /// `search` prints it, to open it at that line [default: the list]
     session: Option<PathBuf>,
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        bail!("browse needs a terminal; replay, list and search print to a pipe");
+        bail!("browse needs a terminal; replay, list and search work in a pipe");
     }
     if is_dumb() {
         bail!(
-            "browse needs a terminal that can be drawn on, and TERM says `dumb`; replay, list and search print without"
+            "browse needs a full-screen terminal, and TERM is `dumb`; replay, list and search work on any"
         );
     }
     let named = args.session.as_deref();
@@ -58,9 +58,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         now_millis: Timestamp::now().as_millisecond(),
     };
     match browse(&options).context("the terminal")? {
-        Left::Resume { id, folder } => resume(ui, &id, folder),
+        BrowseEnd::Resume { id, folder } => resume(ui, &id, folder),
         // As if the signal had not been caught; the terminal is restored.
-        Left::Signal(signal) => {
+        BrowseEnd::Signal(signal) => {
             signal_hook::low_level::emulate_default_handler(signal)?;
             Ok(exit::DONE)
         }
@@ -84,5 +84,5 @@ fn resume(ui: &Ui, id: &str, folder: Option<PathBuf>) -> Result<u8> {
         Ok(_) => return Ok(exit::FAILED),
         Err(error) => error,
     };
-    Err(failed).with_context(|| format!("cannot run the client: {words}"))
+    Err(failed).with_context(|| format!("cannot run Claude Code: {words}"))
 }

@@ -26,7 +26,7 @@ pub(crate) fn with_paths(
             all.push([OsStr::new("./"), &argument].into_iter().collect());
         } else if is_no_option(&text) && !is_value {
             return Err(format!(
-                "{text}: no such file or folder, and no option; a path that starts with a dash can be written as ./{text}"
+                "{text}: no such option, file or folder; write a path that starts with a dash as ./{text}"
             ));
         } else {
             all.push(argument);

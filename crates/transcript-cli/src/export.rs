@@ -26,48 +26,48 @@ use crate::ui::{ToolDetail, Ui};
 #[derive(Debug, ClapArgs)]
 #[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "text"])))]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, or `latest`; with :LINE, as search prints it, up
-    /// to there
+    /// A .jsonl file, a session id or the start of one, or `latest`; append `:LINE`, as `search` prints
+    /// it, to stop at that line
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
-    /// Write one HTML page that needs nothing else to this file, or to standard output for -
+    /// Write a self-contained HTML page to FILE (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write Markdown
+    /// Write Markdown to FILE
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write JSON Lines, as `replay --json` prints them
+    /// Write JSON Lines to FILE, as `replay --json` prints them
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write plain text
+    /// Write plain text to FILE
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
-    /// Leave secrets in
+    /// Do not redact secrets
     #[arg(long, conflicts_with_all = ["emails", "names", "also", "keep", "json_report"])]
     no_redact: bool,
     #[command(flatten)]
     redact: RedactArgs,
-    /// List what was redacted in this file, as JSON Lines
+    /// Write a list of the redactions to FILE, as JSON Lines
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
-    /// Add subagents; a page has them, folded
+    /// Include subagents; an HTML page always has them, folded
     #[arg(long)]
     sidechains: bool,
-    /// Add thinking blocks; a page has them, folded
+    /// Include thinking blocks; an HTML page always has them, folded
     #[arg(long)]
     thinking: bool,
-    /// Leave subagents, branches and thinking out of a page
+    /// Omit subagents, branches and thinking from an HTML page
     #[arg(long, conflicts_with_all = ["sidechains", "thinking"])]
     conversation_only: bool,
-    /// Compress nothing in a page, so that all of it can be read without scripts
+    /// Compress nothing in an HTML page, so that it can be read without scripts
     #[arg(long)]
     plain: bool,
-    /// Leave the lines of the session, which `transcript import` reads, out of a page
+    /// Omit the lines of the session, which `transcript import` reads, from an HTML page
     #[arg(long)]
     no_lines: bool,
     /// How much of tool calls and results to write
@@ -89,7 +89,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     let chosen = chosen.find_map(|(format, file)| Some((format, file?)));
     let (format, file) = chosen.context("no format")?;
     for file in [&file].into_iter().chain(&args.json_report) {
-        if !Output::may_write(ui, file, args.force)? {
+        if !Output::can_write(ui, file, args.force)? {
             return Ok(exit::NO);
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         && is_same_output(&file, report)
     {
         let file = file.display();
-        bail!("{file}: both the session and --json-report would be written to it; name two files");
+        bail!("{file}: the session and --json-report need two different files");
     }
     args.path_args.take_line(&mut args.session);
     let mut redacted = None;
@@ -116,21 +116,21 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         redacted,
         report: args.json_report,
         is_plain: args.plain,
-        // What the page omits is not in its lines either.
+        // An entry that the page omits must not be in its lines either: they are as public as the page.
         has_lines: !args.no_lines && !args.conversation_only && is_whole,
     };
-    // On a page, what is around the conversation is folded.
-    let is_rich = format == Format::Html && !args.conversation_only;
-    let has_branches = is_rich && is_whole;
+    // A page folds subagents, branches and thinking, so it includes them by default.
+    let includes_folded_parts = format == Format::Html && !args.conversation_only;
+    let has_branches = includes_folded_parts && is_whole;
     let mut filter = EntryFilter::default();
-    filter.common.sidechains = args.sidechains || is_rich;
+    filter.common.sidechains = args.sidechains || includes_folded_parts;
     let replay = replay::Args {
         session: args.session,
         path_args: args.path_args,
         all_branches: has_branches,
         filter,
         format,
-        thinking: args.thinking || is_rich,
+        thinking: args.thinking || includes_folded_parts,
         tools: args.tools,
         target: Some(target),
         ..replay::Args::default()

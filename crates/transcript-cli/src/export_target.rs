@@ -1,11 +1,11 @@
-//! Where an export goes, and what is said about it.
+//! The files of an export, and its report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use transcript_engine::places::is_file_of_session;
 use transcript_engine::redact::{KindInFile, RedactedDisk, Redactions, by_kind};
+use transcript_engine::session_sets::is_file_of_session;
 use transcript_engine::wire::RedactionRecord;
 use transcript_format::units::size;
 use transcript_render::{and_more, count};
@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// The maximum number of lines that are named of a kind.
 const MAX_LINES: usize = 12;
 
-/// Where an export goes.
+/// The files of an export.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) file: PathBuf,
@@ -34,7 +34,7 @@ impl Target {
         for file in [&self.file].into_iter().chain(&self.report) {
             if is_file_of_session(&ui.disk(), session, file) {
                 let file = file.display();
-                bail!("{file}: the session that is exported; name another file");
+                bail!("{file}: refusing to overwrite the session that is being exported");
             }
         }
         Ok(())
@@ -72,7 +72,7 @@ impl Target {
     }
 }
 
-/// Says what was redacted, what was left, and how much was searched.
+/// Prints the report: the redactions, the suspicious texts that were left, and the size of the search.
 fn summarize(ui: &Ui, redactions: &Redactions) {
     let Redactions { secrets, left, .. } = redactions;
     let lines = count(redactions.lines, "line");
@@ -102,7 +102,7 @@ fn summarize(ui: &Ui, redactions: &Redactions) {
         others.push(format!("{names} of people in paths (--names)"));
     }
     if !others.is_empty() {
-        ui.note("left as it is:");
+        ui.note("not redacted:");
     }
     for other in others {
         ui.note(&format!("  {other}"));

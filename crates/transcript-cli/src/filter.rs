@@ -9,7 +9,7 @@ use transcript_ops::selection::{EntryOptions, EntrySelection, RoleName};
 /// Options of every command that shows sessions or entries.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
-    /// Only what contains this text, ignoring case
+    /// Only entries (of `list`: sessions) with this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,
     /// Only from TIME on: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
@@ -21,7 +21,7 @@ pub(crate) struct Filter {
     /// Only sessions of the project at PATH, in any of its worktrees
     #[arg(long, value_name = "PATH")]
     pub(crate) project: Option<PathBuf>,
-    /// Only what was written on this branch of git
+    /// Only entries (of `list`: sessions) of this git branch
     #[arg(long, value_name = "NAME")]
     pub(crate) branch: Option<String>,
     /// Also show subagents
@@ -45,16 +45,16 @@ pub(crate) struct EntryFilter {
     pub(crate) common: Filter,
 }
 
-/// Who an entry is from.
+/// The author of an entry.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Role {
-    /// A person, or the client in a person's place
+    /// A person, or Claude Code in a person's place
     User,
     /// The agent: its text and its calls
     Assistant,
     /// Results of calls
     Tool,
-    /// The client: system entries and attachments
+    /// Claude Code: system entries and attachments
     System,
 }
 

@@ -13,15 +13,15 @@ use crate::{exit, record, session};
 
 /// Copy one conversation of a session into a new session
 ///
-/// The new session holds only the entries of the path, with new ids. It is written next to the
-/// original, which is not changed. Prints the id of the new session.
+/// The new session has only the entries of that conversation, with new ids. It is written next to
+/// the original, which is not changed. Prints the id of the new session.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
-    /// as search prints it, up to there
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; append
+    /// `:LINE`, as `search` prints it, to stop at that line
     #[arg(value_name = "SESSION")]
     session: PathBuf,
-    /// Rules that choose the path
+    /// The rules that choose the conversation
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
     /// End the copy at this entry, which may be on any branch: a line number, a uuid, or the start of

@@ -1,4 +1,4 @@
-//! What `repair`, with and without `--salvage`, says about a session.
+//! The lines about a session that `repair` prints, with and without `--salvage`.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use transcript_engine::{Error, ErrorKind};
 use crate::exit;
 use crate::ui::Ui;
 
-/// Says why nothing was written, and what to do.
+/// Prints the reason why nothing was written, and advice.
 pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
@@ -29,18 +29,19 @@ pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     Ok(exit::NO)
 }
 
-/// Writes what a session shows, before or after a repair.
+/// Writes the state of a session, before or after a repair.
 pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
     let shown = &health.shown;
-    let accepted = |is_accepted| if is_accepted { "accepted" } else { "refused" };
+    let requests = match (health.vendor_lint, health.recover_lint) {
+        (true, true) => "accepts both requests",
+        (false, false) => "refuses both requests",
+        (true, false) => "accepts the request of Claude Code, and refuses that of recover",
+        (false, true) => "refuses the request of Claude Code, and accepts that of recover",
+    };
     writeln!(
         out,
-        "{when}: the client shows {} of {} messages, recover {}; request of the client {}, of recover {}",
-        shown.vendor,
-        shown.conversation,
-        shown.recover,
-        accepted(health.vendor_lint),
-        accepted(health.recover_lint),
+        "{when}: Claude Code shows {} of {} messages, recover {}; the API {requests}",
+        shown.vendor, shown.conversation, shown.recover,
     )?;
     Ok(())
 }

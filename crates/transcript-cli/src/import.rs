@@ -1,4 +1,4 @@
-//! `transcript import`: gets a session back from its page.
+//! `transcript import`: restores a session from its page.
 
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
@@ -13,9 +13,10 @@ use crate::exit;
 use crate::pager::Output;
 use crate::ui::Ui;
 
-/// Get a session back from a page that `export --html` wrote
+/// Restore a session from an exported page
 ///
-/// The lines are those of the session, byte for byte, unless something was redacted in the page.
+/// The page must be from `export --html` without --no-lines. The lines are those of the session, byte for byte, except for
+/// what was redacted in the page.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The page
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    if !Output::may_write(ui, &args.out, args.force)? {
+    if !Output::can_write(ui, &args.out, args.force)? {
         return Ok(exit::NO);
     }
     let named = || args.page.display().to_string();

@@ -24,33 +24,33 @@ use crate::{archive, exit, record, session};
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRIES: u32 = 100;
 
-/// Keep every version of all sessions in the archive, whatever happens to their files
+/// Back up every version of every session in the archive
 ///
-/// Captures what changed since the last time, with subagents, stored results, tasks and file history.
-/// Nothing in the projects folder is touched. Other commands find archived sessions by their id;
+/// Captures the changes since the last run, with subagents, stored results, tasks and file history.
+/// Changes nothing in the projects folder. Other commands find archived sessions by their id;
 /// `restore` puts them back. Files that may hold credentials are never captured.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Go on, and capture again and again
+    /// Keep running, capturing every --every seconds
     #[arg(long)]
     watch: bool,
     /// Seconds between two captures, with --watch
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Name the sessions that the client deletes within this number of days
+    /// Report the sessions that Claude Code deletes within this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     sweep: u64,
     /// Compare every byte of each file with the archive
     #[arg(long)]
     full: bool,
-    /// Encrypt a new archive to this public key of age (age1…), or to the keys in this file, which gets a new key if it
-    /// does not exist; captures ask for no key
+    /// Encrypt a new archive to this public key of age (age1…), or to the keys in this file; a file that does not exist
+    /// is created with a new key. Only reading the archive needs the key
     #[arg(long, value_name = "KEY|FILE")]
     encrypt: Option<String>,
-    /// Print a timer and a hook of the client that run this command; install nothing
+    /// Print a timer and a Claude Code hook that run this command; install nothing
     #[arg(long, conflicts_with_all = ["watch", "full"])]
     install: bool,
-    /// Print one JSON object, with --watch one a capture
+    /// Print one JSON object; with --watch, one per capture
     #[arg(long)]
     json: bool,
 }
@@ -63,14 +63,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
     if !RealDisk.is_folder(&root) {
-        bail!("there are no sessions yet: {} is not there", root.display());
+        bail!("no sessions yet: {} does not exist", root.display());
     }
     let mut options = ui.archive_options()?;
     if let Some(key) = &args.encrypt {
         // Before a key is made that nothing would use.
         if !key.starts_with("age1") && !RealDisk.exists(Path::new(key)) && archive::exists(ui) {
             bail!(
-                "{}: the archive exists, and is encrypted to other keys or to none; make another one in a new folder",
+                "{}: the archive exists, and is encrypted to other keys or not at all; use a new folder",
                 folder.display()
             );
         }
@@ -136,7 +136,7 @@ fn write_key(ui: &Ui, file: &Path) -> Result<()> {
 
 #[cfg(not(feature = "encryption"))]
 fn write_key(_: &Ui, _: &Path) -> Result<()> {
-    bail!("--encrypt: encryption is not part of this build; the full form of transcript has it")
+    bail!("--encrypt: this build has no encryption; the full build of transcript has it")
 }
 
 fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {
@@ -172,14 +172,14 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         };
         writeln!(
             out,
-            "the client deletes {} soon, the first {when}; they stay in the archive",
+            "Claude Code deletes {} soon, the first {when}; they stay in the archive",
             count(report.at_risk.len(), "session"),
         )?;
     }
     Ok(())
 }
 
-/// Prints what runs this command every hour, and at the end of each session.
+/// Prints a timer and a hook that run this command every hour, and at the end of each session.
 fn install(ui: &Ui, folder: &Path) -> Result<u8> {
     let program = env::current_exe().context("the path of this program")?;
     let mut words = vec![
@@ -201,7 +201,7 @@ fn install(ui: &Ui, folder: &Path) -> Result<u8> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "Nothing was installed. To keep sessions by themselves, do one of these, or both.\n\n\
+        "Nothing was installed. To run `keep` automatically, do one or both of these.\n\n\
          1. A timer of systemd, each hour. Write two files, then run\n\
          \x20  systemctl --user daemon-reload && systemctl --user enable --now transcript-keep.timer\n\n\
          ~/.config/systemd/user/transcript-keep.service\n\
@@ -211,7 +211,7 @@ fn install(ui: &Ui, folder: &Path) -> Result<u8> {
          [Install]\nWantedBy=timers.target\n\n\
          Without systemd, a line for `crontab -e`:\n\
          0 * * * * {command}\n\n\
-         2. A hook of the client, at the end of each session: add this to ~/.claude/settings.json\n\
+         2. A hook of Claude Code, at the end of each session: add this to ~/.claude/settings.json\n\
          {hook}"
     )?;
     Ok(exit::DONE)

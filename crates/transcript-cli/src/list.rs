@@ -25,7 +25,7 @@ use crate::{archive, exit, record, session};
 /// List sessions, the most recent conversation first
 ///
 /// Reads only the start and the end of each file. Includes sessions without a prompt, empty files,
-/// and sessions of which only subagents are left.
+/// and sessions whose own file is missing but whose subagents are left.
 #[derive(Debug, ClapArgs)]
 #[command(mut_arg("last", |arg| arg.long("limit")), mut_arg("text", |arg| arg.visible_alias("grep")))]
 pub(crate) struct Args {
@@ -92,6 +92,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let progress = Progress::start(ui);
     let (settings, context) = (args.settings(), session::context(ui));
     let is_whole = with_list(&settings, &context, |listed| {
+        // The bar must be gone before the first output, which would be written over it.
         drop(progress);
         let problems = &listed.listing.problems;
         for problem in problems {
@@ -161,24 +162,24 @@ const BRANCH: usize = 8;
 const TITLE: usize = 9;
 const COLUMNS: usize = 10;
 /// The order in which the columns are not cut and have no width: what tells sessions apart is seen first.
-const IN_PIPES: [usize; COLUMNS] = [
+const PIPE_ORDER: [usize; COLUMNS] = [
     ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH,
 ];
 /// The names of the columns. On a terminal the title is the last one and takes the room that is left.
-const NAMES: [&str; COLUMNS] = [
+const COLUMN_NAMES: [&str; COLUMNS] = [
     "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
 /// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
 /// or more; columns are dropped until it fits.
 const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
-const DROPPED: [usize; 7] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER];
+const DROP_ORDER: [usize; 7] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
 /// The maximum length of the part of a prompt that distinguishes a title, in characters.
-const MAX_REST: usize = 200;
+const MAX_DISTINCTION_LEN: usize = 200;
 /// The number of characters of an id that are shown on a terminal.
-const SHORT_ID: usize = 8;
+const SHORT_ID_LEN: usize = 8;
 
 /// The sessions as a table with a header. A value that the file does not have is an empty cell.
 struct Table<'r> {
@@ -204,9 +205,11 @@ impl<'r> Table<'r> {
         let cells = rows.iter().map(|row| cells(ui, row, &now, width, &folders));
         let mut cells: Vec<_> = cells.collect();
         for (row, cells) in rows.iter().zip(&mut cells) {
+            // Only if `usage` has read the session since its last change: a list reads no large file as a whole.
             if let Some(cost) = listed.costs.get(&row.session_id) {
                 cells[COST] = dollars(*cost);
             }
+            // Without this it would look like a session without a title.
             if unread.contains(&*row.path) {
                 cells[TITLE] = "(cannot be read)".to_owned();
             }
@@ -224,6 +227,7 @@ impl<'r> Table<'r> {
                         format!("{} · {sessions}", ui.escaping.one_line(&folder)),
                     );
                 }
+                // It is in the line above the group.
                 cells[at][FOLDER].clear();
             }
         }
@@ -234,12 +238,12 @@ impl<'r> Table<'r> {
         // Drop columns in which every cell is empty.
         let mut widths = std::array::from_fn(|column| match widest(column) {
             0 => 0,
-            width => width.max(NAMES[column].width()),
+            width => width.max(COLUMN_NAMES[column].width()),
         });
         if let Some(width) = width {
             // A longer folder is not cut: it takes the room of its title.
-            widths[FOLDER] = widths[FOLDER].min((width / 5).max(NAMES[FOLDER].width()));
-            widths[BRANCH] = widths[BRANCH].min((width / 7).max(NAMES[BRANCH].width()));
+            widths[FOLDER] = widths[FOLDER].min((width / 5).max(COLUMN_NAMES[FOLDER].width()));
+            widths[BRANCH] = widths[BRANCH].min((width / 7).max(COLUMN_NAMES[BRANCH].width()));
             widths[MODEL] = widths[MODEL].min(MAX_MODEL);
             let used = |widths: &[usize; COLUMNS]| -> usize {
                 let shown = widths[..TITLE].iter().filter(|width| **width > 0);
@@ -247,7 +251,7 @@ impl<'r> Table<'r> {
             };
             let [least, most] = MIN_TITLE;
             let min_title = (width * 2 / 5).clamp(least, most);
-            for column in DROPPED {
+            for column in DROP_ORDER {
                 if used(&widths) + min_title > width {
                     widths[column] = 0;
                 }
@@ -277,7 +281,7 @@ impl<'r> Table<'r> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let names = NAMES.map(str::to_owned);
+        let names = COLUMN_NAMES.map(str::to_owned);
         self.line(out, &names, [styles.dim; COLUMNS])?;
         for (at, (row, cells)) in self.rows.iter().zip(&self.cells).enumerate() {
             if let Some(group) = self.groups.get(&at) {
@@ -312,7 +316,7 @@ impl<'r> Table<'r> {
     ) -> Result<()> {
         if !self.is_padded {
             // Whole values, each in its place, for `cut`, `column` and programs.
-            let cells = IN_PIPES.map(|column| {
+            let cells = PIPE_ORDER.map(|column| {
                 let (style, text) = (styles[column], &cells[column]);
                 format!("{style}{text}{style:#}")
             });
@@ -351,9 +355,10 @@ fn cells(
     let mut cells: [String; COLUMNS] = Default::default();
     let id = ui.escaping.one_line(&row.session_id);
     cells[ID] = match width {
-        Some(_) => id.chars().take(SHORT_ID).collect(),
+        Some(_) => id.chars().take(SHORT_ID_LEN).collect(),
         None => id,
     };
+    // That of the last message, or of the fork: copies and other programs change the time of the file.
     let modified = row.order_millis();
     let modified = modified.and_then(|millis| clock(millis, now.time_zone()));
     cells[MODIFIED] = modified.map_or(String::new(), |time| match width {
@@ -410,6 +415,7 @@ impl Folders {
 
     /// Returns the longest end of a folder that fits, but at least what no other one ends with.
     fn short<'f>(&self, folder: &'f str, width: usize) -> &'f str {
+        // Even if it is wider than the column: two folders must not look the same.
         let least = self.0.get(folder).copied().unwrap_or(0);
         let ends = starts(folder).filter(|start| *start <= least);
         let fits = |start: &usize| folder[*start..].width() <= width;
@@ -418,7 +424,7 @@ impl Folders {
     }
 }
 
-/// Returns where the last part of a path starts, the last two, and so on.
+/// Returns the offsets of the last part of a path, of the last two, and so on.
 fn starts(path: &str) -> impl Iterator<Item = usize> + '_ {
     let after = path.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
     after
@@ -447,7 +453,7 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
     time.strftime(form).to_string()
 }
 
-/// Adds what is different to titles that look the same, so that their sessions can be told apart: the
+/// Adds the differing part to titles that look the same, so that their sessions can be told apart: the
 /// last prompt, the words at which the first prompt differs from the others, or the last answer.
 fn tell_apart(
     escaping: Escaping,
@@ -456,6 +462,7 @@ fn tell_apart(
     width: Option<usize>,
 ) {
     let shown = |title: &str| width.map_or(title.to_owned(), |width| cut_text(title, width));
+    // As they are shown: titles may differ only in the part that is cut.
     let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, cells) in cells.iter().enumerate() {
         alike.entry(shown(&cells[TITLE])).or_default().push(at);
@@ -471,6 +478,7 @@ fn tell_apart(
         let mut others = Vec::new();
         for at in places {
             match rows[at].last_prompt.as_deref() {
+                // A prompt that several of them have distinguishes none.
                 Some(prompt) if last[prompt] == 1 => {
                     let prompt = escaping.one_line(prompt);
                     let title = start_of(&cells[at][TITLE], width);
@@ -510,6 +518,7 @@ fn tell_apart(
 
 /// Returns each different text from the word on in which it differs from the others, and its places.
 fn differences(mut texts: Vec<(String, usize)>) -> Vec<(String, Vec<usize>)> {
+    // Sorted, each text is next to the ones that are most like it.
     texts.sort();
     let same = texts.chunk_by(|one, other| one.0 == other.0);
     let same: Vec<&[(String, usize)]> = same.collect();
@@ -519,7 +528,7 @@ fn differences(mut texts: Vec<(String, usize)>) -> Vec<(String, Vec<usize>)> {
         let adjacent = [above, same.get(place + 1)].into_iter().flatten();
         let start = adjacent.map(|other| same_start(text, &other[0].0)).max();
         let start = start.unwrap_or(0);
-        let rest: String = text[start..].chars().take(MAX_REST).collect();
+        let rest: String = text[start..].chars().take(MAX_DISTINCTION_LEN).collect();
         let rest = if start > 0 {
             format!("…{rest}")
         } else {
@@ -535,7 +544,7 @@ fn start_of(title: &str, width: Option<usize>) -> String {
     width.map_or(title.to_owned(), |width| cut_text(title, width / 3))
 }
 
-/// Returns where the first word of `text` starts in which it differs from `other`.
+/// Returns the offset of the first word of `text` that differs from `other`.
 fn same_start(text: &str, other: &str) -> usize {
     let pairs = text.char_indices().zip(other.chars());
     let equal = pairs.take_while(|((_, one), two)| one == two);

@@ -34,7 +34,6 @@ mod merge;
 mod move_sessions;
 mod pager;
 mod path_args;
-mod places;
 mod progress;
 mod prune;
 mod record;
@@ -48,6 +47,7 @@ mod search;
 #[cfg(feature = "serve")]
 mod serve;
 mod session;
+mod session_sets;
 mod tail;
 mod tree;
 mod ui;
@@ -55,13 +55,13 @@ mod until;
 mod usage;
 mod verify;
 
-/// Write, replay and resume agent conversations kept as JSON Lines
+/// Find, read, repair, share and back up Claude Code sessions
 #[derive(Debug, Parser)]
 #[command(name = "transcript", version, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
     output: ui::OutputOptions,
-    /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
+    /// The projects folder [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
     /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or transcript/archive in the data folder]
@@ -168,7 +168,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns what `transcript` alone means on a terminal.
+/// Returns the command for `transcript` without one, on a terminal.
 #[cfg(feature = "browse")]
 fn browse_here() -> Option<Command> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !ui::is_dumb();

@@ -82,7 +82,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     Ok(exit::done_if(not_copied.is_empty()))
 }
 
-/// Says what was not copied.
+/// Prints the files that were not copied.
 pub(crate) fn warn_of(ui: &Ui, not_copied: &[NotCopiedRecord]) {
     for file in not_copied {
         let path = ui.path(&file.path);

@@ -18,17 +18,17 @@ use crate::{exit, record, session};
 /// Move the sessions of a folder that was moved or renamed
 ///
 /// Sessions of OLD and of folders below it move to the project of NEW, with their subagents and side
-/// files, so that the client finds them there. Nothing is overwritten. After an interruption, the
+/// files, so that Claude Code finds them there. Nothing is overwritten. After an interruption, the
 /// same command finishes the move. The folders themselves are not touched.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The folder in which the sessions worked
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The folder in which they are to go on
+    /// The folder in which they will continue
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Leave the sessions and write copies with new ids
+    /// Keep the sessions where they are, and write copies with new ids
     #[arg(long, conflicts_with = "undo")]
     copy: bool,
     /// Undo what the same command without --undo moved
@@ -64,7 +64,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !moves.moved.is_empty() && !RealDisk.is_folder(target) {
         let target = ui.whole_path(target);
         ui.note(&format!(
-            "transcript: {target} is not a folder yet; the client looks for the sessions from there"
+            "transcript: {target} is not a folder yet; Claude Code finds the sessions when it is started there"
         ));
     }
     let is_none = moves.moved.is_empty() && moves.refused.is_empty();

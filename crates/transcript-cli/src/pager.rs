@@ -74,7 +74,7 @@ impl Output {
     ///
     /// # Errors
     /// When it can never be: a folder, a disk, or a file of a session in the store.
-    pub(crate) fn may_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
+    pub(crate) fn can_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
         let named = || path.display().to_string();
         if path == Path::new("-") {
             return Ok(true);
@@ -84,7 +84,7 @@ impl Output {
         };
         if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
             bail!(
-                "{}: it belongs to a session, which no output replaces; name another file",
+                "{}: refusing to overwrite a file of a session; name another file",
                 named()
             );
         }
@@ -108,7 +108,7 @@ impl Output {
         Self::to_file(path, replaces).with_context(|| path.display().to_string())
     }
 
-    /// Writes what programs read as it is, and what people read through the pager.
+    /// Writes output for programs as it is, and text for people through the pager.
     pub(crate) fn paged_unless(is_for_programs: bool) -> Self {
         if is_for_programs {
             return Self::plain();
@@ -155,13 +155,13 @@ impl Output {
                 NewFile::keep
             };
             let placed = place(new, &path);
-            placed.map_err(|error| of(&path, &error))?;
+            placed.map_err(|error| name_file(&path, &error))?;
             let then = self.then.map_or(Ok(()), |then| then.finish());
             return then.map_err(|error| {
                 if replaces {
                     error
                 } else {
-                    without(&path, error)
+                    remove_incomplete(&path, error)
                 }
             });
         }
@@ -175,8 +175,8 @@ impl Output {
         Ok(())
     }
 
-    /// [Finishes](Self::finish) what was written, also if the user left the pager before its end. Returns what writing
-    /// it returned; `None` if the user left.
+    /// [Finishes](Self::finish) the output, also if the user left the pager before its end. Returns the result of writing
+    /// it; `None` if the user left.
     ///
     /// # Errors
     /// Other errors of writing, and those of finishing.
@@ -191,7 +191,7 @@ impl Output {
 
     fn with_path(&self, error: io::Error) -> io::Error {
         match &self.file {
-            Some((_, path, _)) => of(path, &error),
+            Some((_, path, _)) => name_file(path, &error),
             None => error,
         }
     }
@@ -215,12 +215,12 @@ impl Write for Output {
 }
 
 /// Returns an error that names its file.
-fn of(path: &Path, error: &io::Error) -> io::Error {
+fn name_file(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Removes a file after the other one, that belongs to it, failed. Returns the error, which then names what is left.
-fn without(path: &Path, error: io::Error) -> io::Error {
+fn remove_incomplete(path: &Path, error: io::Error) -> io::Error {
     match RealDisk.remove(path) {
         Err(_) if RealDisk.has_name(path) => {
             let what = format!("{error}; {} is written", path.display());
@@ -230,7 +230,7 @@ fn without(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Removes what shows the progress when something is written, or all was read.
+/// Removes the progress bar at the first output, or when all was read.
 struct AfterProgress<W> {
     progress: Option<Progress>,
     out: W,

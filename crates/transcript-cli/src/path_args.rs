@@ -13,14 +13,14 @@ use crate::ui::{Ui, in_quotes};
 /// Options that choose a path.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PathArgs {
-    /// Rules that choose the path
+    /// The rules that choose the conversation
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
-    /// End the conversation at this entry instead of the leaf that the policy chooses. ENTRY is a line
-    /// number, a uuid, or the start of one
+    /// End the conversation at this entry, which may be on another branch: a line number, a uuid, or the
+    /// start of one
     #[arg(long, value_name = "ENTRY", conflicts_with = "at")]
     leaf: Option<String>,
-    /// Stop after this entry of the path
+    /// Stop after this entry of the conversation
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
     /// The line of `SESSION:LINE`: like `leaf`, but of a line that is not part of a conversation, such
@@ -35,7 +35,7 @@ pub(crate) enum PolicyName {
     /// Recover what can be proved
     #[default]
     Recover,
-    /// Do exactly what the real client does with the file
+    /// Do exactly what Claude Code does with the file
     Vendor,
 }
 
@@ -101,7 +101,7 @@ impl PathArgs {
         Some(format!("cd {folder} && claude --resume {id}"))
     }
 
-    /// Returns where the conversation ends.
+    /// Returns the end of the conversation.
     pub(crate) fn end(&self) -> ConversationEnd {
         ConversationEnd {
             leaf: self.leaf.clone(),

@@ -33,7 +33,7 @@ pub(crate) struct Progress {
 #[derive(Clone, Default)]
 struct Bytes {
     read: Arc<AtomicU64>,
-    /// How many will be read; 0 while that is not known.
+    /// The number that will be read; 0 while it is unknown.
     total: Arc<AtomicU64>,
 }
 
@@ -57,7 +57,7 @@ impl Progress {
         Arc::clone(&self.bytes.read)
     }
 
-    /// Shows what an operation reads.
+    /// Shows the progress of an operation with this context.
     pub(crate) fn of(&self, context: Context) -> Context {
         let Bytes { read, total } = self.bytes.clone();
         context.progress(read, total)
@@ -124,7 +124,7 @@ impl Bytes {
     }
 }
 
-/// Returns what writes a part of the bar.
+/// Returns a function that writes a part of the bar.
 fn key(
     text: fn(&ProgressState) -> String,
 ) -> impl Fn(&ProgressState, &mut dyn fmt::Write) + Clone + Send + Sync + 'static {

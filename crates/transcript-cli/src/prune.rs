@@ -1,4 +1,4 @@
-//! `transcript prune`: removes sessions that the archive is proved to have.
+//! `transcript prune`: removes sessions after checking that the archive has every byte.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{exit, record, session};
 /// The seconds of a day.
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Remove old sessions that the archive has; prints what it would remove unless --yes is given
+/// Remove old sessions after checking that the archive has every byte; without --yes only list them
 ///
 /// A session is removed only if none of its files was changed for a month, all of them were captured at
 /// least seven days ago, the archive gives back exactly their bytes, and no process has one open.

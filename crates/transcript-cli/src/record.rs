@@ -17,7 +17,7 @@ pub(crate) fn write(out: &mut dyn Write, record: &impl Serialize) -> Result<()> 
     Ok(())
 }
 
-/// Gives what prints each record as one line to `run`, which runs an operation.
+/// Calls `run`, which runs an operation, with a sink that prints each record as one line.
 pub(crate) fn print<T>(
     ui: &Ui,
     out: &mut dyn Write,
@@ -40,7 +40,7 @@ pub(crate) fn print<T>(
 struct Lines<'o> {
     out: &'o mut dyn Write,
     is_terminal: bool,
-    /// Why nothing more can be written.
+    /// The error after which nothing more can be written.
     failed: Option<io::Error>,
 }
 

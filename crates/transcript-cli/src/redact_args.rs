@@ -10,11 +10,11 @@ use transcript_storage::{ReadDisk, RealDisk};
 use crate::ui::Ui;
 
 /// The name of a file with rules of a project.
-const RULES: &str = ".transcript-redact";
+const RULES_FILE_NAME: &str = ".transcript-redact";
 /// The maximum length of a file with rules, in bytes.
 const MAX_RULES: usize = 1 << 20;
 
-/// What is redacted beside secrets, and what is kept.
+/// Options for texts that are redacted in addition to secrets, and for those that are not.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct RedactArgs {
     /// Also redact e-mail addresses
@@ -24,10 +24,10 @@ pub(crate) struct RedactArgs {
     #[arg(long)]
     names: bool,
     /// Also redact the values of these names (`INTERNAL_ID=…`), or the words themselves where no value follows; or
-    /// follow the rules of a file
+    /// apply the rules in FILE
     #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
     also: Vec<String>,
-    /// Keep these: a kind as the report names it, the value of a name, or a value; or the lines of a file
+    /// Do not redact these: a kind as the report names it, the value of a name, or a value; or the lines of FILE
     #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
     keep: Vec<String>,
 }
@@ -78,7 +78,9 @@ impl RedactArgs {
 /// Returns the file with rules in this folder, or the nearest one above.
 fn project_rules() -> Option<PathBuf> {
     let folder = std::env::current_dir().ok()?;
-    let files = folder.ancestors().map(|folder| folder.join(RULES));
+    let files = folder
+        .ancestors()
+        .map(|folder| folder.join(RULES_FILE_NAME));
     files.into_iter().find(|file| is_file(file))
 }
 

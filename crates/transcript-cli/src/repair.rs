@@ -15,10 +15,10 @@ use crate::progress::Progress;
 use crate::ui::{Ui, in_quotes};
 use crate::{exit, merge, record, salvage, session};
 
-/// Make a damaged session whole, so that a client shows all of its conversation
+/// Repair a damaged session, so that Claude Code shows the whole conversation
 ///
 /// Prints the plan and changes nothing, unless --out or --keep-id is given. The result is checked
-/// before it is written: it shows all that was shown before, and a client shows the same.
+/// before it is written: it shows everything that was shown before, and Claude Code shows the same.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, the id of a session or the start of one, or latest
@@ -31,18 +31,18 @@ pub(crate) struct Args {
     /// original, named after the new id]
     #[arg(long, conflicts_with_all = ["keep_id", "undo"])]
     new_session: bool,
-    /// Put the repaired session in the place of the old one, which is kept beside it
+    /// Replace the session with the repaired one; the old file is kept next to it
     #[arg(long, conflicts_with = "undo")]
     keep_id: bool,
-    /// Also move lines that no resume needs to an archive beside the repaired session: progress,
+    /// Also move lines that no resume needs to an archive next to the repaired session: progress,
     /// settings that later lines replace, copies
     #[arg(long, conflicts_with_all = ["new_session", "undo"])]
     compact: bool,
     /// Restore the file that --keep-id replaced
     #[arg(long)]
     undo: bool,
-    /// Gather what the files of subagents and results have, when the file of the session is missing
-    /// or stopped growing
+    /// Rebuild a session whose file is missing or stopped growing, from its subagents and stored
+    /// results
     #[arg(long, conflicts_with_all = ["keep_id", "undo", "new_session"])]
     salvage: bool,
     /// Print one JSON object
@@ -59,7 +59,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return salvage::run(ui, &args.session, args.out.as_deref(), args.json);
     }
     let path = session::find(ui, &args.session).map_err(|error| {
-        let hint = "its folder is there: --salvage gathers what is in it";
+        let hint = "its folder exists: --salvage rebuilds the session from it";
         if salvage::is_absent(ui, &args.session) {
             return error.context(hint);
         }
@@ -79,7 +79,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         };
         writeln!(
             io::stdout(),
-            "{} is as it was; the repaired session is {}",
+            "restored {}; the repaired session is {}",
             path.display(),
             repaired.display()
         )?;
@@ -154,7 +154,7 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
     {
         writeln!(
             out,
-            "go on with: cd {} && claude --resume {}",
+            "continue with: cd {} && claude --resume {}",
             quoted(folder),
             quoted(&id.to_string_lossy())
         )?;

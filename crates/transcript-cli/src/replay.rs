@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use transcript_engine::History;
 use transcript_engine::redact::RedactedDisk;
 use transcript_format::finding::{Finding, Severity};
-use transcript_ops::documents::{self, DocumentFormat, DocumentSettings, Select};
+use transcript_ops::documents::{self, DocumentFormat, DocumentSettings, SelectEntries};
 use transcript_ops::entries::Conversation;
 use transcript_ops::selection::EntrySelection;
 use transcript_reader::{Id, subagents_on};
@@ -28,21 +28,21 @@ use crate::{exit, record, session};
 
 /// Print the conversation of a session
 ///
-/// Prints the messages from the first entry to the leaf, each tool call with its result. What was
-/// compacted away comes first, in chapters that end with a rule. On a terminal the output goes
+/// Prints the messages in order, each tool call with its result. Messages that a compaction removed
+/// come first, in chapters that end with a rule. On a terminal the output goes
 /// through $PAGER.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
-    /// as search prints it, up to there
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; append
+    /// `:LINE`, as `search` prints it, to stop at that line
     #[arg(default_value = "latest")]
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) path_args: PathArgs,
-    /// Show only what the model sees now: the conversation from its last compaction on
+    /// Show only what the model sees now: the conversation since its last compaction
     #[arg(long)]
     pub(crate) context: bool,
-    /// Also show the branches that leave the conversation, each once
+    /// Also show the other branches, such as rewound ones, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     pub(crate) all_branches: bool,
     #[command(flatten)]
@@ -68,10 +68,10 @@ pub(crate) struct Args {
     /// Show the line and the start of the id of each entry, as --at and --leaf take them
     #[arg(long)]
     pub(crate) ids: bool,
-    /// Print the decisions that led to the path, and the findings, to standard error
+    /// Print to standard error why this conversation was chosen, and what is damaged
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Show no secrets: each is replaced by its kind
+    /// Replace each secret by its kind
     #[arg(long)]
     pub(crate) redact: bool,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) enum Format {
     Text,
     /// Markdown
     Markdown,
-    /// One HTML page that needs nothing else
+    /// One self-contained HTML page
     Html,
     /// JSON Lines
     Json,
@@ -209,13 +209,13 @@ fn write_document(
         is_plain: args.target.as_ref().is_none_or(|target| target.is_plain),
         has_lines: args.target.as_ref().is_some_and(|target| target.has_lines),
     };
-    let select: Select<'_> = &|source, index, path| {
+    let select: SelectEntries<'_> = &|source, index, path| {
         let applied = selection.apply(source, index, path);
         applied.map_err(|error| documents::Error::Select(error.into()))
     };
     let policy = args.path_args.policy();
     let document = conversation.document(parts, (&agents, policy), settings, select);
-    let mut document = document.map_err(of_document)?;
+    let mut document = document.map_err(document_error)?;
     // An export is for others, who cannot continue the session here.
     if args.target.is_none() {
         document.header.command = args.path_args.continue_command(ui, session);
@@ -235,7 +235,7 @@ fn write_document(
         }
         printer.foot(&document.header)?;
     } else {
-        document.write(out).map_err(of_document)?;
+        document.write(out).map_err(document_error)?;
     }
     if !has_sidechains {
         note_subagents(ui, conversation, is_stdin);
@@ -244,7 +244,7 @@ fn write_document(
 }
 
 /// Returns the error that a document failed with.
-fn of_document(error: documents::Error) -> anyhow::Error {
+fn document_error(error: documents::Error) -> anyhow::Error {
     match error {
         documents::Error::Render(error) => error.into(),
         documents::Error::Page(error) => error.into(),
@@ -252,7 +252,7 @@ fn of_document(error: documents::Error) -> anyhow::Error {
     }
 }
 
-/// Says how many subagents are not shown.
+/// Prints the number of subagents that are not shown.
 fn note_subagents(ui: &Ui, conversation: &Conversation<'_>, is_stdin: bool) {
     // If the files of subagents cannot be listed, the conversation itself is still printed.
     let file = conversation.history.source().path();

@@ -18,10 +18,10 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};
 
-/// Put archived sessions back, as they were when they were captured last
+/// Restore archived sessions as they were last captured
 ///
 /// Writes the files of the sessions, with their subagents and side files, times and modes. A file that
-/// exists is never changed, and no session is restored whose id is in use.
+/// exists is never changed, and a session whose id is in use is not restored.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Ids of archived sessions, or the starts of ids
@@ -31,16 +31,16 @@ pub(crate) struct Args {
         conflicts_with = "all"
     )]
     sessions: Vec<String>,
-    /// All archived sessions
+    /// Restore all archived sessions
     #[arg(long)]
     all: bool,
-    /// The projects folder to write to [default: the one of the client, or --root]
+    /// The projects folder to write to [default: that of Claude Code, or --root]
     #[arg(long, value_name = "ROOT")]
     to: Option<PathBuf>,
-    /// As they were at this time
+    /// Restore the sessions as they were at this time
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
-    /// Give files that are so old that the client would delete them within 7 days the time of now
+    /// Set the time of files to now if Claude Code would delete them within 7 days
     #[arg(long)]
     renew: bool,
     /// Print one JSON object
@@ -122,7 +122,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     Ok(exit::done_if(report.refused.is_empty() && !is_incomplete))
 }
 
-/// Says which sessions the client deletes again.
+/// Warns of restored sessions that the client will delete again.
 fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
     let Some(first) = report.at_risk.iter().map(|session| session.days).min() else {
         return;
@@ -134,7 +134,7 @@ fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
     let sessions = count(report.at_risk.len(), "session");
     let kept = kept.unwrap_or_default();
     ui.warn(&format!(
-        "transcript: the client keeps sessions for {kept} days and deletes {sessions} of these again, the first {when}: restore with --renew, or raise cleanupPeriodDays in its settings before"
+        "transcript: Claude Code keeps sessions for {kept} days and will delete {sessions} of these again, the first {when}; restore with --renew, or raise cleanupPeriodDays in its settings first"
     ));
 }
 

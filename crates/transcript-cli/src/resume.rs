@@ -32,8 +32,8 @@ const LABEL_WIDTH: usize = 13;
 /// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; with :LINE,
-    /// as search prints it, up to there
+    /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; append
+    /// `:LINE`, as `search` prints it, to stop at that line
     #[arg(default_value = "latest")]
     session: PathBuf,
     #[command(flatten)]
@@ -56,10 +56,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     provider: Option<Provider>,
     /// Names of the tools of the request: references to others, which a tool search left, are omitted
-    /// [default: every reference is kept; with --policy vendor those to tools of the client]
+    /// [default: every reference is kept; with --policy vendor those to tools of Claude Code]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     tools: Option<Vec<String>>,
-    /// Version of the client whose rules hold, such as 2.1.331 [default: that of the last line that
+    /// Version of Claude Code whose rules apply, such as 2.1.331 [default: that of the last line that
     /// names one]
     #[arg(long, value_name = "VERSION")]
     client_version: Option<ClientVersion>,
@@ -69,8 +69,8 @@ pub(crate) struct Args {
     /// Print everything as one JSON object
     #[arg(long, conflicts_with = "request")]
     json: bool,
-    /// Print what is synthetic or omitted line by line; and the decisions that led to the path, and the
-    /// findings, to standard error
+    /// List what is synthetic or omitted; and print to standard error why this conversation was chosen,
+    /// and what is damaged
     #[arg(long)]
     explain: bool,
     /// Read the whole file even if its end is enough for the conversation
@@ -103,11 +103,12 @@ impl Args {
 }
 
 pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
+    // Refused before anything is read. Under policy `vendor` the request is that of the client, which has neither.
     if args.fit.is_some() && args.path_args.policy() == Policy::Vendor {
-        bail!("--fit: the client sends the whole conversation; use --policy recover");
+        bail!("--fit: Claude Code sends the whole conversation; use --policy recover");
     }
     if args.provider.is_some() && args.path_args.policy() == Policy::Vendor {
-        bail!("--provider: the client makes requests for its own provider; use --policy recover");
+        bail!("--provider: Claude Code makes requests for its own provider; use --policy recover");
     }
     args.path_args.take_line(&mut args.session);
     let args = &args;
@@ -118,6 +119,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
             .and_then(other_format)
             .filter(|_| args.json)
         {
+            // A program that reads the report should not have to parse standard error for this one answer.
             Some(reason) => {
                 let policy = args.path_args.policy();
                 let refusal = ResumeRefusal::new(&args.session, policy, reason);
@@ -130,6 +132,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     let progress = Progress::start(ui);
     let context = progress.of(session::context(ui));
     with_request(&context, source, &args.settings(), |built| {
+        // The bar must be gone before the first output, which would be written over it.
         drop(progress);
         print(ui, args, built)
     })
@@ -149,6 +152,7 @@ fn print(ui: &Ui, args: &Args, built: BuiltRequest<'_>) -> Result<u8> {
     }
     out.flush()?;
     if args.explain {
+        // To standard error: the output may be a request that is piped to a provider.
         let mut err = io::stderr().lock();
         let (scope, read) = (built.history.scope(), built.history.index().starts_at());
         match built.reason {
@@ -176,6 +180,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
         .unwrap_or_else(|| session.source().path().display().to_string());
     let name = escaping.one_line(&name);
     if let Some(refusal) = request.path.refusal {
+        // Without a request there is nothing to sum up.
         let reason = explain::describe_refusal(index, refusal);
         writeln!(out, "{name} cannot be resumed: {reason}")?;
         return Ok(());
@@ -186,6 +191,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
         Some(_) => writeln!(out, "{name} can be resumed, but its request is too long")?,
     }
     let mut line = |label: &str, text: String| {
+        // Escaped before it is broken: an escaped character is wider.
         let text = escaping.one_line(&text);
         let columns = terminal_width().map(|width| width.saturating_sub(LABEL_WIDTH));
         for (number, line) in lines(&text, columns).enumerate() {
@@ -196,6 +202,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     };
     line("title", state.title.clone().unwrap_or_default())?;
     let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
+    // Clients write `HEAD` outside of a repository.
     let branch = state.git_branch.clone().filter(|branch| branch != "HEAD");
     let model = request.model.clone().or(state.model.clone());
     line("where", joined([folder, branch, model], " · "))?;
@@ -214,6 +221,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     let entries = count(request.path.entries.len(), "entry");
     let read = match index.starts_at() {
         0 => String::new(),
+        // Counts and findings are then those of the end, and may differ from those of `verify`.
         start => {
             let read = size(session.source().len() - start);
             format!("; only the last {read} of the file were read (--full reads all)")
@@ -275,6 +283,7 @@ fn too_long(args: &Args, tokens: &TokensRecord, model: &str) -> String {
     let Some(over) = tokens.over.map(grouped) else {
         return String::new();
     };
+    // No answer shows how far the estimate is off, so the limit was compared with a third more than it.
     let more = match tokens.margin {
         0 => "more",
         _ => "more, with a margin of a third,",
@@ -303,7 +312,9 @@ fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut end = rest.len();
+        // By width and not by length: letters of some scripts take two columns.
         while columns.is_some_and(|columns| rest[..end].width() > columns) {
+            // A word that is longer, such as a path, stays whole, so that it can be copied.
             let Some(space) = rest[..end].rfind(' ') else {
                 break;
             };
@@ -377,6 +388,7 @@ fn write_work(out: &mut impl Write, escaping: Escaping, state: &PathState) -> Re
     }
     let words = open.iter().map(|todo| {
         let name = todo.content.as_deref().or(todo.id.as_deref());
+        // A field of another type counts as absent.
         name.unwrap_or("(no text)")
     });
     write_list(out, escaping, words)?;

@@ -23,7 +23,7 @@ pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> R
         Err(error) if error.kind() == ErrorKind::NothingToSalvage => return refuse(ui, &error),
         planned => planned?,
     };
-    let mut report = RepairReport::of_salvage(salvage.details());
+    let mut report = RepairReport::from_salvage(salvage.details());
     if let Some(out) = out {
         match salvage.write(out) {
             Err(error) if error.kind() == ErrorKind::Exists => return refuse(ui, &error),

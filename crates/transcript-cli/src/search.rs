@@ -12,7 +12,7 @@ use jiff::Zoned;
 use transcript_engine::catalog::{Catalog, CatalogSession, Hit, QueryError, Search};
 use transcript_format::time;
 use transcript_ops::search::{
-    Found, SearchError, SearchOutput, SearchSettings, SortName, trimmed, with_search,
+    SearchError, SearchOutput, SearchRun, SearchSettings, SortName, trimmed, with_search,
 };
 use transcript_render::{Snippet, SnippetLine, and_more, count, cut_text, joined, minute};
 use unicode_width::UnicodeWidthStr;
@@ -21,14 +21,14 @@ use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, places, record, session};
+use crate::{exit, record, session, session_sets};
 
 /// The default number of hits in text output.
 const DEFAULT_HITS: usize = 50;
 /// The maximum number of lines of a snippet without `--context`.
 const MAX_SNIPPET_LINES: usize = 2;
 /// The shortest id that is shown, in characters.
-const SHORT_ID: usize = 8;
+const MIN_ID_LEN: usize = 8;
 /// The maximum number of copies of a hit that are named.
 const MAX_NAMED_COPIES: usize = 2;
 /// The most terms that are searched one by one when no entry has all.
@@ -44,9 +44,9 @@ const MAX_NAMED_SESSIONS: usize = 3;
 /// one with a minus. The exit code is 1 if nothing is found.
 #[derive(Debug, ClapArgs)]
 #[command(mut_arg("last", |arg| arg.long("limit").help("At most N hits [default: 50; all with --json]")))]
-#[command(mut_arg("sidechains", |arg| arg.help("Also search subagents, which is the default; agent:none leaves them out")))]
+#[command(mut_arg("sidechains", |arg| arg.help("Also search subagents, which is the default; agent:none excludes them")))]
 pub(crate) struct Args {
-    /// What to search for
+    /// Words, phrases and filters to search for
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     /// Search only these: paths of .jsonl files or of folders, ids of sessions [default: all sessions]
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// Print only the number of hits
     #[arg(long, conflicts_with = "files")]
     count: bool,
-    /// Read all files, and neither use nor make the filters in the cache folder
+    /// Do not use the cache: read all files
     #[arg(long)]
     no_cache: bool,
     /// Also search archived sessions whose files are gone
@@ -91,6 +91,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let progress = Progress::start(ui);
     let context = progress.of(session::context(ui));
     let searched = with_search(&settings, &context, |found| {
+        // The bar must be gone before the first output, which would be written over it.
         drop(progress);
         print(ui, args, &settings, found)
     });
@@ -104,9 +105,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-/// Prints what was found.
-fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: Found<'_>) -> Result<u8> {
-    places::note_problems(ui, found.catalog);
+/// Prints the hits.
+fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'_>) -> Result<u8> {
+    session_sets::note_problems(ui, found.catalog);
     let end = found.search.end();
     let mut out = Output::paged_unless(args.json);
     let written = if args.json {
@@ -116,6 +117,7 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: Found<'_>) 
         write(ui, args, &mut found, &mut out)
     };
     out.finish_after(written)?;
+    // Only now: hits are read while they are printed, and a pager has the screen until here.
     let problems = found.search.problems();
     let has_problems = !problems.is_empty();
     for problem in problems {
@@ -147,6 +149,7 @@ impl Args {
             let role = role.to_possible_value();
             role.map_or(String::new(), |role| role.get_name().to_owned())
         });
+        // A program gets everything that it asks for; a person would only see the end of it.
         let default = (!self.json).then_some(DEFAULT_HITS);
         Ok(SearchSettings {
             query: self.query.join(" "),
@@ -156,8 +159,9 @@ impl Args {
             since: common.since.clone(),
             until: common.until.clone(),
             branch: common.branch.clone(),
-            places: places::found(ui, &self.places, common.project.as_deref(), self.all)?,
+            places: session_sets::paths(ui, &self.places, common.project.as_deref(), self.all)?,
             project: common.project.clone(),
+            // With `--files` the limit is one of sessions, and applies when all hits are known.
             limit: common.last.or(default.filter(|_| !self.files)),
             sort: match self.sort {
                 Sort::Rank => SortName::Rank,
@@ -181,6 +185,7 @@ fn habit(word: &str) -> Option<String> {
         Some((key, value)) => (key, !value.is_empty()),
         None => (word, false),
     };
+    // Words of other searches that people try first. Here each is a word like others, and finds nothing.
     let ours = match key {
         "after" | "newer" => "since:",
         "before" | "older" => "until:",
@@ -196,7 +201,7 @@ fn habit(word: &str) -> Option<String> {
         _ if word.ends_with('*') && word.len() > 1 && !word.contains(':') => {
             let start = word.trim_end_matches('*');
             return Some(format!(
-                "a * stands for itself; {start} is also found within words"
+                "* is not a wildcard; {start} also matches within words"
             ));
         }
         _ => return None,
@@ -205,14 +210,15 @@ fn habit(word: &str) -> Option<String> {
 }
 
 /// Names the sessions that have all terms, although no entry has.
-fn hint(ui: &Ui, found: &Found<'_>) -> Result<Option<String>> {
-    let Found {
+fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
+    let SearchRun {
         catalog,
         query,
         options,
         ..
     } = found;
     let parts = query.one_by_one();
+    // Each term is a search of its own.
     if !(2..=MAX_PARTS).contains(&parts.len()) {
         return Ok(None);
     }
@@ -243,7 +249,7 @@ fn hint(ui: &Ui, found: &Found<'_>) -> Result<Option<String>> {
     )))
 }
 
-fn write(ui: &Ui, args: &Args, found: &mut Found<'_>, out: &mut Output) -> Result<()> {
+fn write(ui: &Ui, args: &Args, found: &mut SearchRun<'_>, out: &mut Output) -> Result<()> {
     let end = found.search.end();
     if args.files {
         let most = args.filter.common.last.unwrap_or(usize::MAX);
@@ -264,13 +270,15 @@ fn write(ui: &Ui, args: &Args, found: &mut Found<'_>, out: &mut Output) -> Resul
         context: args.context,
         now: Zoned::now(),
     };
+    // The session with the best hit comes first, with all of its hits below one head.
     found.search.group_by_session();
     printer.print(out, &mut found.search)
 }
 
-/// Says what is wrong with a query; on a terminal, where.
+/// Prints the error of a query; on a terminal, with its position.
 fn complain(ui: &Ui, query: &str, error: &QueryError) {
     let mut text = format!("transcript: {error}");
+    // An arrow below the query only helps where both are in one place: not in a log.
     if io::stderr().is_terminal() {
         let start: String = query.chars().take(error.position()).collect();
         let line = |text: &str| ui.escaping.escape(&text.replace('\n', " ")).into_owned();
@@ -283,7 +291,7 @@ fn complain(ui: &Ui, query: &str, error: &QueryError) {
 /// The names of sessions as other commands take them.
 struct Names {
     root: Option<PathBuf>,
-    /// For each id how many characters tell it apart; the whole id if two sessions have it.
+    /// For each id the number of characters that distinguish it; the whole id if two sessions have it.
     lengths: HashMap<String, usize>,
 }
 
@@ -293,14 +301,16 @@ impl Names {
         ids.sort_unstable();
         let same = |one: &str, other: &str| {
             let pairs = one.chars().zip(other.chars());
+            // Other commands look up ids in any case.
             pairs
                 .take_while(|(one, other)| one.eq_ignore_ascii_case(other))
                 .count()
         };
+        // Sorted, the most similar id is next to it, on either side.
         let lengths = ids.iter().enumerate().map(|(at, id)| {
             let next = ids.get(at + 1).map_or(0, |next| same(id, next));
             let above = at.checked_sub(1).map_or(0, |above| same(id, ids[above]));
-            ((*id).to_owned(), (next.max(above) + 1).max(SHORT_ID))
+            ((*id).to_owned(), (next.max(above) + 1).max(MIN_ID_LEN))
         });
         Self {
             lengths: lengths.collect(),
@@ -312,6 +322,7 @@ impl Names {
     fn of(&self, ui: &Ui, hit: &Hit) -> String {
         let root = self.root.as_ref();
         let is_stored = root.is_some_and(|root| hit.path.starts_with(root));
+        // An id leads to the file of the session in the store: a subagent, or a file elsewhere, needs its path.
         let name = if hit.path == hit.session.path && is_stored {
             self.id(&hit.session.id)
         } else {
@@ -345,6 +356,7 @@ impl Printer<'_> {
         for hit in search {
             let hit = match hit {
                 Ok(hit) => trimmed(hit, self.context),
+                // The file changed after it was searched: the other hits are not affected.
                 Err(error) => {
                     self.ui.warn(&format!("transcript: {error}"));
                     continue;

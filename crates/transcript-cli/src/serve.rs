@@ -22,26 +22,25 @@ const TOKEN: &str = "TRANSCRIPT_SERVE_TOKEN";
 /// The minimum length of a token, in characters. A shorter one could be guessed.
 const MIN_TOKEN_LEN: usize = 16;
 
-/// Show the sessions of all projects in a browser, as they are written
+/// Open your sessions in the browser, live
 ///
-/// Listens on 127.0.0.1 alone and changes nothing. Who has the address that is printed can read every session: it contains a
-/// random token, or that of $TRANSCRIPT_SERVE_TOKEN, with which pages connect again when the server is started again. Ends
-/// on Ctrl-C.
+/// Listens on 127.0.0.1 only and changes nothing. Anyone with the printed address can read every session. It contains a random
+/// token; set $TRANSCRIPT_SERVE_TOKEN to keep it across restarts. Ctrl-C stops the server.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// The port; 0 is any that is free
+    /// The port; 0 for any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Open the address in the browser
     #[arg(long)]
     open: bool,
-    /// Keep nothing on disk that makes later searches faster
+    /// Do not use the search cache on disk
     #[arg(long)]
     no_cache: bool,
     /// Print the address as JSON
     #[arg(long)]
     json: bool,
-    /// Show no secrets: each is replaced by its kind. Keeps nothing on disk
+    /// Replace each secret by its kind; implies --no-cache
     #[arg(long)]
     redact: bool,
     #[command(flatten)]

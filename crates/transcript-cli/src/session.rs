@@ -34,7 +34,7 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
     store.context("cannot find the home directory; name the projects folder with --root DIR")
 }
 
-/// Returns where operations find and read sessions.
+/// Returns the context of operations: the store, the archive and the disks.
 pub(crate) fn context(ui: &Ui) -> ops::Context {
     let archive = archive::exists(ui).then(|| Arc::clone(ui.archive_disk()));
     ops::Context::new(store(ui).ok())
@@ -42,7 +42,7 @@ pub(crate) fn context(ui: &Ui) -> ops::Context {
         .archive(archive)
 }
 
-/// Reads the session that `argument` names (see [`found`]), or standard input for `-`. What shows the
+/// Reads the session that `argument` names (see [`find_in`]), or standard input for `-`. What shows the
 /// progress is returned as well, for what the command does before its first output.
 pub(crate) fn open(
     ui: &Ui,
@@ -60,7 +60,7 @@ pub(crate) fn source(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
     } else {
-        Source::open_on(&ui.disk(), &found(ui, argument, project)?.path)?
+        Source::open_on(&ui.disk(), &find_in(ui, argument, project)?.path)?
     };
     source.check_messages()?;
     Ok(source)
@@ -69,7 +69,7 @@ pub(crate) fn source(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result
 /// Returns the file that `argument` names: an existing path, else `latest`, else the id of a session
 /// or the start of one.
 pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
-    Ok(found(ui, argument, None)?.path)
+    Ok(find_in(ui, argument, None)?.path)
 }
 
 /// Finds a session that is to be written to, as [`find`] does. One that is only archived is an error.
@@ -78,7 +78,7 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     if !RealDisk.exists(&path) {
         // How to put it back was said when it was found.
         bail!(
-            "{}: the session is only archived, and cannot be written to before it is restored",
+            "{}: the session is only in the archive; restore it before you write to it",
             argument.display()
         );
     }
@@ -86,8 +86,8 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 }
 
 /// Finds a session as [`find`] does; an id and `latest` only among those of the project, if one is given.
-/// Says which one, unless its path was given.
-pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
+/// Prints the path that was found, unless it was given.
+pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
     let found = context(ui).find(argument, project);
     let found = found.map_err(|error| not_found(ui, argument, error))?;
     let path = found.path.display();
@@ -99,7 +99,7 @@ pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<
             let id = found.path.file_stem().unwrap_or_default();
             let id = id.to_string_lossy();
             ui.note(&format!(
-                "archived: {path} (`transcript restore {id}` puts it back)"
+                "archived: {path} (`transcript restore {id}` restores it)"
             ));
         }
         FoundBy::Path | FoundBy::Id => {}
@@ -107,7 +107,7 @@ pub(crate) fn found(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<
     Ok(found)
 }
 
-/// Says why a session was not found, and what helps.
+/// Returns the error for a session that was not found, with advice.
 fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
     let error = match error {
         FindError::NoStore => match store(ui) {
@@ -122,7 +122,7 @@ fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
             Ok(store) if text == LATEST => {
                 anyhow!("no sessions yet in {}", store.root().display())
             }
-            Ok(store) => no_such(&store, &text),
+            Ok(store) => no_such_session(&store, &text),
             Err(error) => error,
         },
         FindError::Session(error) => explained(ui, &text, error),
@@ -159,7 +159,7 @@ pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
 }
 
 /// Says that no session has an id, and of how many.
-fn no_such(store: &Store, id: &str) -> anyhow::Error {
+fn no_such_session(store: &Store, id: &str) -> anyhow::Error {
     let root = store.root().display();
     let count = store.list().map_or(0, |listing| listing.rows.len());
     match count {

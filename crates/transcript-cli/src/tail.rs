@@ -19,7 +19,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
 use transcript_format::scan::Flags;
 use transcript_ops::find_entry;
-use transcript_ops::selection::{Above, EntrySelection};
+use transcript_ops::selection::{EntrySelection, FilterState};
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, FollowScope, NewEntry, ParsedEntry};
 use transcript_storage::{ReadDisk, RealDisk};
@@ -61,14 +61,14 @@ pub(crate) struct Args {
     follow: bool,
     /// Start with the first line that begins at or after this byte offset, or with this entry: a uuid, the
     /// start of one, or line:N
-    #[arg(long, value_name = "OFFSET|ENTRY", value_parser = Place::parse, conflicts_with = "last")]
-    from: Option<Place>,
+    #[arg(long, value_name = "OFFSET|ENTRY", value_parser = StartPoint::parse, conflicts_with = "last")]
+    from: Option<StartPoint>,
     /// Stop after this many seconds; the exit code is 1 if --until was not met
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
     #[command(flatten)]
     filter: EntryFilter,
-    /// What `--until` waits for, if it is not a time.
+    /// The condition of `--until`, if it is not a time.
     #[arg(skip)]
     condition: Option<Until>,
     /// For `-n` with `--tool`, the first entry of each file to print: its offset. Reading starts at the
@@ -101,11 +101,11 @@ impl Args {
         self.follow || self.condition.is_some()
     }
 
-    /// Returns how to follow the files of folders.
+    /// Returns the options to follow the files of folders.
     fn options(&self) -> FollowOptions {
         let start = match (self.filter.common.last, &self.from) {
             (Some(count), _) => StartAt::Last(count),
-            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
+            (None, Some(StartPoint::Offset(offset))) => StartAt::Offset(*offset),
             // A person who follows folders does not want the history of every session.
             (None, None) if self.waits() && !self.json => StartAt::End,
             (None, _) => StartAt::Beginning,
@@ -130,7 +130,7 @@ impl Args {
         self.disk().metadata(file).is_ok()
     }
 
-    /// Returns how to treat a last line without a newline. With -f it is printed when its newline
+    /// Returns the treatment of a last line without a newline. With -f it is printed when its newline
     /// is written.
     fn trailing(&self) -> Trailing {
         if self.follow {
@@ -140,13 +140,13 @@ impl Args {
         }
     }
 
-    /// Returns where to start in a file that is named on the command line.
+    /// Returns the start in a file that is named on the command line.
     fn start(&self, file: &Path) -> Result<StartAt> {
         Ok(match (self.filter.common.last, &self.from) {
             (Some(_), _) if self.first.contains_key(file) => StartAt::Beginning,
             (Some(count), _) if !self.is_there(file) => StartAt::Last(count),
             (Some(count), _) => StartAt::Offset(last_printed(self, file, count)?),
-            (None, Some(Place::Offset(offset))) => StartAt::Offset(*offset),
+            (None, Some(StartPoint::Offset(offset))) => StartAt::Offset(*offset),
             (None, _) => StartAt::Beginning,
         })
     }
@@ -193,7 +193,7 @@ impl Args {
             ([], [file]) => Some(file),
             _ => None,
         };
-        if let Some(Place::Entry(name)) = &self.from {
+        if let Some(StartPoint::Entry(name)) = &self.from {
             let Some(file) = file else {
                 bail!("--from: an entry is looked up in one session; name it");
             };
@@ -203,7 +203,7 @@ impl Args {
             let id = index.id(&id.to_string());
             let entry = id.and_then(|id| index.with_uuid(id).next());
             let entry = entry.context("--from: the file has changed")?;
-            self.from = Some(Place::Offset(index.entry(entry).offset()));
+            self.from = Some(StartPoint::Offset(index.entry(entry).offset()));
         }
         if let Some(Until::Entry(name)) = &self.condition
             && let Some(file) = file.filter(|file| self.is_there(file))
@@ -232,7 +232,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if targets.files.iter().any(is_archived) {
         args.archive = Some(ui.disk());
     }
-    // What is archived does not change.
+    // An archived file never grows.
     let never_grows = targets.folders.is_empty() && targets.files.iter().all(is_archived);
     let progress = Progress::start(ui);
     args.look_up(&targets)?;
@@ -249,7 +249,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         targets: &targets,
         printer: event_printer(ui, args, &targets, selection.is_empty(), &mut out),
         selection: &selection,
-        above: Above::default(),
+        above: FilterState::default(),
         mixed: HashSet::new(),
         text_matches: HashMap::new(),
         is_found: false,
@@ -271,7 +271,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     Ok(exit::done_if(!is_incomplete && !is_unmet))
 }
 
-/// What is followed.
+/// The files and folders to follow.
 #[derive(Default)]
 struct Targets {
     folders: Vec<PathBuf>,
@@ -302,7 +302,7 @@ impl Targets {
             let file = if may_come {
                 target.clone()
             } else {
-                session::found(ui, target, project)?.path
+                session::find_in(ui, target, project)?.path
             };
             if !may_come || RealDisk.exists(&file) {
                 check(ui, &file)?;
@@ -400,8 +400,8 @@ struct TailCommand<'a, 'o> {
     targets: &'a Targets,
     printer: EventPrinter<'o>,
     selection: &'a EntrySelection,
-    /// What the entries above decide about the filter.
-    above: Above,
+    /// The state of the filter: the entries above decide about later ones.
+    above: FilterState,
     /// The files with a message of the main conversation: sidechain entries there belong to a
     /// subagent. A file with only sidechain entries is the conversation of a subagent, whatever its
     /// name.
@@ -445,7 +445,7 @@ impl TailCommand<'_, '_> {
     }
 
     fn print_file(&mut self, file: &Path) -> Result<()> {
-        self.above = Above::default();
+        self.above = FilterState::default();
         check(self.ui, file)?;
         let options = self.args.options().start(self.args.start(file)?);
         self.print_all(file, &options.poll_only().once())?;
@@ -580,7 +580,7 @@ impl TailCommand<'_, '_> {
             let wanted = selection.is_empty()
                 || parsed
                     .body()
-                    .is_some_and(|body| selection.wants(&body, &mut self.above) && is_late);
+                    .is_some_and(|body| selection.selects(&body, &mut self.above) && is_late);
             match &mut self.printer {
                 EventPrinter::Text(text) => {
                     let kinds = entry.changes.iter().map(|change| &change.kind);
@@ -695,22 +695,22 @@ fn read_all(
 /// conversation count.
 fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
     let selection = args.filter.selection()?;
-    let is_printed = |entry: &FollowedEntry, above: &mut Above| {
+    let is_printed = |entry: &FollowedEntry, above: &mut FilterState| {
         let parsed = ParsedEntry::read(&entry.text);
         parsed.is_ok_and(|parsed| {
             let is_selected = selection.is_empty()
-                || (parsed.body()).is_some_and(|body| selection.wants(&body, above));
+                || (parsed.body()).is_some_and(|body| selection.selects(&body, above));
             is_selected && (args.json || parsed.conversation().is_ok_and(|event| !event.is_empty()))
         })
     };
     if !selection.follows_calls() {
         let source = Source::open_on(&args.disk(), file)?;
         return Ok(offset_of_last(&source, count, args.trailing(), |entry| {
-            is_printed(entry, &mut Above::default())
+            is_printed(entry, &mut FilterState::default())
         })?);
     }
     // A result belongs to a call above it, so the file is read from its start.
-    let (mut last, mut above, mut end) = (VecDeque::new(), Above::default(), 0);
+    let (mut last, mut above, mut end) = (VecDeque::new(), FilterState::default(), 0);
     let options = args.follow_options().poll_only().once();
     read_all(file, &options, |(events, error)| {
         for event in &events {
@@ -729,7 +729,7 @@ fn last_printed(args: &Args, file: &Path, count: usize) -> Result<u64> {
     Ok(last.pop_front().unwrap_or(end))
 }
 
-/// Returns what happened to a file, as text shows it.
+/// Returns an event of a file, as text shows it.
 fn file_event(event: &EventKind) -> Option<FileEvent<'_>> {
     Some(match event {
         EventKind::Open { .. } => FileEvent::Opened,
@@ -770,16 +770,16 @@ fn is_subagent(path: &Path) -> bool {
     name.and_then(agent_of).is_some()
 }
 
-/// Where `--from` starts.
+/// The start that `--from` names.
 #[derive(Clone, Debug)]
-enum Place {
+enum StartPoint {
     /// A byte of the file.
     Offset(u64),
     /// The name of an entry.
     Entry(String),
 }
 
-impl Place {
+impl StartPoint {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(match (text.parse(), text.strip_prefix("line:")) {
             (Ok(offset), _) => Self::Offset(offset),

@@ -15,7 +15,8 @@ use crate::{exit, record, replay, session};
 /// Show the branches of a session
 ///
 /// Shows prompts that were rewound or edited, compactions, subagents, entries whose parent is
-/// missing, and the leaf of each policy. A row represents all entries up to the next fork.
+/// missing, and where the conversation ends under each policy. A row represents all entries up to the
+/// next fork.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input

@@ -28,7 +28,7 @@ pub(crate) struct OutputOptions {
     /// Print more to standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Print text of a transcript as it is: control characters reach the terminal
+    /// Do not escape control characters
     #[arg(long, global = true)]
     raw: bool,
 }
@@ -40,7 +40,7 @@ enum When {
     Never,
 }
 
-/// What commands know about the terminal and the global options; made once by `main`.
+/// The terminal and the global options, for all commands; made once by `main`.
 pub(crate) struct Ui {
     /// Less goes to standard error.
     pub(crate) quiet: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Ui {
     disk: OnceLock<Arc<ArchiveDisk>>,
     /// The disk to read sessions from, if it is another one.
     other_disk: Option<Arc<dyn ReadDisk>>,
-    /// How text for people looks.
+    /// The rendering of text for people.
     pub(crate) render: RenderOptions,
     pub(crate) escaping: Escaping,
     /// Whether text for people has colours.
@@ -121,7 +121,7 @@ impl Ui {
         std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE")
     }
 
-    /// Returns how the archive is opened: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
+    /// Returns the options to open the archive: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
     pub(crate) fn archive_options(&self) -> Result<ArchiveOptions> {
         let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
         let file = self.identity.clone().or(set.map(PathBuf::from));
@@ -185,8 +185,9 @@ impl Ui {
     pub(crate) fn complain(&self, error: &anyhow::Error) {
         let mut text = format!("transcript: {}", in_words(error));
         for cause in error.chain().skip(1).map(ToString::to_string) {
-            // Some errors already say their cause.
-            if !text.ends_with(&cause) {
+            let cause = without_number(&cause);
+            // Some errors already have the text of their cause.
+            if !text.to_lowercase().ends_with(&cause.to_lowercase()) {
                 text.push_str(&format!(": {cause}"));
             }
         }
@@ -204,6 +205,14 @@ impl Ui {
     pub(crate) fn warn(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
     }
+}
+
+/// Returns the text of an error of the system without its number: `Permission denied (os error 13)`.
+fn without_number(text: &str) -> &str {
+    text.strip_suffix(')')
+        .and_then(|text| text.rsplit_once(" (os error "))
+        .filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(text, |(text, _)| text)
 }
 
 /// Returns the message of an error, which names an option as it is written on the command line.
@@ -234,7 +243,7 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// How much of tool calls is printed.
+/// The amount of tool calls that is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, ValueEnum)]
 pub(crate) enum ToolDetail {
     /// Whole inputs and results

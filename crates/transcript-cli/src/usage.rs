@@ -26,7 +26,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, places, record, session};
+use crate::{exit, record, session, session_sets};
 
 /// The default number of days.
 const DEFAULT_DAYS: usize = 30;
@@ -39,7 +39,7 @@ const MAX_BAR_WIDTH: usize = 20;
 /// The maximum width of the key of a row, in columns.
 const MAX_KEY_WIDTH: usize = 44;
 /// The number of characters of an id that are shown next to a title.
-const SHORT_ID: usize = 8;
+const SHORT_ID_LEN: usize = 8;
 /// The maximum time that the client takes to write the input of a status line.
 #[cfg(unix)]
 const STDIN_WAIT: Duration = Duration::from_millis(50);
@@ -48,14 +48,14 @@ const MAX_STDIN: u64 = 64 << 10;
 
 /// Show what sessions cost
 ///
-/// Counts each request once, wherever it was copied to, with all its branches and subagents, and prices it
-/// with the table of prices in the program. Costs of models that the table does not have are unknown.
+/// Counts each request once, wherever it was copied to, in all branches and subagents, and prices it
+/// with the built-in price table. The cost of a model that is not in the table is unknown.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Only these: paths of .jsonl files or of folders, ids of sessions [default: all sessions]
     #[arg(value_name = "SESSION|DIR")]
     places: Vec<PathBuf>,
-    /// What the rows are about; several for combinations
+    /// Group rows by KIND; repeat to combine
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     by: Vec<By>,
     /// Only requests from TIME on: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
@@ -67,28 +67,28 @@ pub(crate) struct Args {
     /// Only sessions of the project at PATH, in any of its worktrees
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
-    /// Only N rows: the latest, or those that cost most
+    /// Only N rows: the latest, or the most expensive
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// The time zone of days, weeks and months, such as Europe/Berlin [default: that of the system]
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// A file of prices in the form of LiteLLM, whose models replace those of the program
+    /// A price file in the form of LiteLLM; its models replace the built-in ones
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
-    /// Exit with 1 if the total is above this
+    /// Exit with 1 if the total is above this amount
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     warn_above: Option<u128>,
     /// Print one line for a prompt or a status bar: the cost of today and of a session, and its context
     #[arg(long, conflicts_with_all = ["by", "csv", "since", "until", "warn_above"])]
     statusline: bool,
-    /// Neither use nor keep in the cache folder what was read of files
+    /// Do not use the cache
     #[arg(long)]
     no_cache: bool,
     /// Also count archived sessions whose files are gone
     #[arg(long)]
     all: bool,
-    /// From now on, keep and count the sums of deleted sessions; `off` ends it
+    /// Keep and count the sums of sessions that are deleted from now on; `off` stops that
     #[arg(long, value_enum, value_name = "ON", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "no_cache")]
     keep: Option<Switch>,
     /// Print one JSON object per line for each row
@@ -117,14 +117,16 @@ fn kinds() -> impl TypedValueParser<Value = By> {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let cache = transcript_engine::cache_folder().filter(|_| !args.no_cache);
     let mut settings = args.settings();
+    // First of all: `--keep` has an effect whatever is printed.
     settings.keeps_deleted = keeps(cache.as_deref(), args.keep)?;
     if args.statusline {
         return statusline(ui, args, &settings);
     }
-    settings.places = places::found(ui, &args.places, args.project.as_deref(), args.all)?;
+    settings.places = session_sets::paths(ui, &args.places, args.project.as_deref(), args.all)?;
     let progress = Progress::start(ui);
     let context = progress.of(session::context(ui));
     with_usage(&settings, &context, |counted| {
+        // The bar must be gone before the first output, which would be written over it.
         drop(progress);
         print(ui, args, counted)
     })?
@@ -147,9 +149,9 @@ impl Args {
     }
 }
 
-/// Prints what sessions cost.
+/// Prints the cost of sessions.
 fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
-    places::note_problems(ui, counted.catalog);
+    session_sets::note_problems(ui, counted.catalog);
     let mut out = Output::paged_unless(args.json || args.csv);
     let reporter = Reporter {
         ui,
@@ -164,6 +166,7 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
     let Some(total) = out.finish_after(written)? else {
         return Ok(exit::DONE);
     };
+    // Only now: while a pager runs, it has the screen.
     for problem in counted.usage.problems() {
         ui.warn(&format!("transcript: {problem}"));
     }
@@ -173,6 +176,7 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
             count(counted.catalog.sessions().len(), "session")
         ));
     }
+    // A cost that is unknown is no reason to warn; one that is a lower bound is, if it is above already.
     let above = args
         .warn_above
         .filter(|most| total.sums.cost.is_some_and(|cost| cost > *most));
@@ -219,6 +223,7 @@ fn parse_dollars(text: &str) -> Result<u128, String> {
     let text = text.trim().trim_start_matches('$');
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Nano-dollars have nine digits: a tenth one could only be lost.
     if !is_number(whole) || !is_number(part) || part.len() > 9 || whole.len() + part.len() == 0 {
         return Err(wrong());
     }
@@ -242,7 +247,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Returns how many files could not be read; `None` if all could.
+    /// Returns the number of files that could not be read; `None` if all could.
     fn unread_files(&self) -> Option<String> {
         unread_files(&self.counted.usage)
     }
@@ -273,9 +278,11 @@ impl Reporter<'_> {
             "unknownModels",
         ];
         let head: Vec<String> = names.chain(fields.map(str::to_owned)).collect();
+        // The line ends of RFC 4180, which spreadsheets expect.
         write!(out, "{}\r\n", head.join(","))?;
         for row in &rows {
             let keys = row.keys.iter().map(|key| match key {
+                // Any word for it could be a key as well.
                 Key::None => String::new(),
                 key => quoted(&self.ui.escaping.one_line(&key.to_string())),
             });
@@ -304,6 +311,7 @@ impl Reporter<'_> {
     fn print(&self, out: &mut Output) -> Result<Row> {
         let by = &self.args.by;
         if by.is_empty() {
+            // A session that was named is shown by its parts. A folder that happens to have one session is not.
             return match (&self.args.places[..], self.counted.catalog.sessions()) {
                 ([place], [_]) if !RealDisk.is_folder(place) => self.print_session(out),
                 _ => self.print_overview(out),
@@ -319,6 +327,7 @@ impl Reporter<'_> {
         let now = counted.now.timestamp().as_millisecond();
         let (report, prices) = (&counted.report, counted.prices);
         let blocks = counted.usage.blocks_by_key(report, prices, now);
+        // Titles are read from the files of sessions, which takes longer than the counts of a cache.
         let titles = match by[..] {
             [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
                 Key::Text(id) => Some(&**id),
@@ -331,7 +340,7 @@ impl Reporter<'_> {
             match titles.get(&name) {
                 // The start of an id is enough to name a session.
                 Some(title) => {
-                    let id: String = name.chars().take(SHORT_ID).collect();
+                    let id: String = name.chars().take(SHORT_ID_LEN).collect();
                     format!("{id}  {}", self.ui.escaping.one_line(title))
                 }
                 None => name,
@@ -352,6 +361,7 @@ impl Reporter<'_> {
 
     /// Prints the last days, and the models.
     fn print_overview(&self, out: &mut Output) -> Result<Row> {
+        // Both tables are sums of the same rows, so that each of them adds up to the total.
         let (rows, total, without_time) = self.counted.all_rows(&[By::Day, By::Model]);
         let mut days = grouped(&rows, 0);
         let known = days.iter().filter(|row| row.keys[0] != Key::None);
@@ -402,9 +412,11 @@ impl Reporter<'_> {
             };
             let (mut rows, all, without_time) = self.counted.all_rows(&kinds);
             total = Some((all, without_time));
+            // One row only repeats the total. The model is named in any case: the price follows from it.
             if rows.len() < 2 && by != By::Model {
                 continue;
             }
+            // Compactions stay in the order of the session.
             if by != By::Compaction {
                 sort_by_cost(&mut rows);
             }
@@ -426,7 +438,7 @@ impl Reporter<'_> {
             let copies = count(copies, "request");
             self.dim(
                 out,
-                &format!("{copies} are copies that another session owns"),
+                &format!("{copies} are copies; another session has the originals"),
             )?;
         }
         let (total, without_time) = total.context("no report")?;
@@ -434,7 +446,7 @@ impl Reporter<'_> {
         Ok(total)
     }
 
-    /// Returns what a row is about, for people.
+    /// Returns the name of a row, for people.
     fn name(&self, by: &[By], row: &Row) -> String {
         let name = |(by, key): (&By, &Key)| match (by, key) {
             (By::Agent, Key::None) => "the conversation".to_owned(),
@@ -501,7 +513,7 @@ impl Reporter<'_> {
             let tokens = &row.sums.tokens;
             tokens.cache_write_5m.saturating_add(tokens.cache_write_1h)
         };
-        // What matters least has the highest rank, and is omitted on a narrow terminal.
+        // The column with the highest rank matters least, and is omitted first on a narrow terminal.
         let mut columns = [
             Column::new(2, "requests", rows, |row| row.sums.requests.to_string()),
             Column::new(4, "input", rows, |row| short(row.sums.tokens.input)),
@@ -561,6 +573,7 @@ impl Reporter<'_> {
     /// Prints the cost of days as a plot.
     fn print_plot(&self, out: &mut Output, days: &[(String, u128)]) -> Result<()> {
         let width = self.ui.width.min(usize::from(u16::MAX)).max(1);
+        // The latest ones, at least a column for each.
         let days = &days[days.len().saturating_sub(width)..];
         let most = days.iter().map(|(_, cost)| *cost).max().unwrap_or(0);
         if most == 0 {
@@ -604,7 +617,7 @@ impl Reporter<'_> {
         Ok(())
     }
 
-    /// Prints what the client counted beside our sum.
+    /// Prints the total of the client next to our sum.
     fn print_client(&self, out: &mut Output, total: &ClientTotal) -> Result<()> {
         let styles = self.ui.render.styles();
         let dim = styles.dim;
@@ -613,7 +626,7 @@ impl Reporter<'_> {
         writeln!(out)?;
         writeln!(
             out,
-            "The client counted {}, the transcript has {}{}",
+            "Claude Code counted {}, the transcript has {}{}",
             known(theirs),
             known(ours),
             gap(theirs, ours),
@@ -626,6 +639,7 @@ impl Reporter<'_> {
                 continue;
             }
             let name = self.ui.escaping.one_line(&model.model);
+            // A client that names models has not counted those that it does not name.
             let (theirs_text, ours_text) = (known(theirs.or(Some(0))), known(ours));
             let gap = gap(theirs.or(Some(0)), ours);
             writeln!(out, "  {dim}{name}: {theirs_text}, {ours_text}{gap}{dim:#}")?;
@@ -653,25 +667,26 @@ impl Reporter<'_> {
             ));
         }
         if sums.incomplete > 0 {
-            let requests = count(sums.incomplete, "request");
-            notes.push(format!("{requests} incomplete: their final counts were never written, so they cost more than this"));
+            notes.push(format!(
+                "{} of {} without a final token count; the real cost is higher",
+                sums.incomplete,
+                count(sums.requests, "request")
+            ));
         }
         if !sums.unknown_models.is_empty() {
             let models = sums.unknown_models.iter();
             let models: Vec<_> = models.map(|name| self.ui.escaping.one_line(name)).collect();
             let (models, tokens) = (models.join(", "), short(sums.unpriced_tokens));
             notes.push(format!(
-                "no price is known of {models}: {tokens} tokens (--prices FILE adds prices)"
+                "no price for {models}: {tokens} tokens (--prices FILE adds prices)"
             ));
         }
         if tokens.web_search > 0 {
-            notes.push(
-                count(tokens.web_search, "search of the web").replace("of the webs", "of the web"),
-            );
+            notes.push(count(tokens.web_search, "web search"));
         }
         if let Some(reported) = sums.reported_cost {
             notes.push(format!(
-                "the clients themselves computed a cost of {}",
+                "Claude Code itself recorded a cost of {}",
                 dollars(reported)
             ));
         }
@@ -734,20 +749,20 @@ fn grouped(rows: &[Row], at: usize) -> Vec<Row> {
     groups.into_values().collect()
 }
 
-/// Returns what the transcript lacks.
+/// Returns the difference between the total of the client and ours, in words.
 fn gap(theirs: Option<u128>, ours: Option<u128>) -> String {
     match (theirs, ours) {
         (Some(theirs), Some(ours)) if theirs > ours => {
             format!(": {} not in the transcript", dollars(theirs - ours))
         }
         (Some(theirs), Some(ours)) if theirs < ours => {
-            format!(": {} more than the client counted", dollars(ours - theirs))
+            format!(": {} more than Claude Code counted", dollars(ours - theirs))
         }
         _ => String::new(),
     }
 }
 
-/// Returns how many files could not be read; `None` if all could.
+/// Returns the number of files that could not be read; `None` if all could.
 fn unread_files(usage: &Usage<'_>) -> Option<String> {
     let problems = usage.problems().len();
     (problems > 0).then(|| count(problems, "file"))
@@ -781,6 +796,7 @@ fn short(number: u64) -> String {
     let units = ["", "k", "M", "G", "T", "P", "E"];
     let mut unit = 0;
     let mut scaled = number as f64;
+    // With three digits, 999.5 is 1000 already, and the same holds for the limits below.
     while scaled >= 999.5 && unit + 1 < units.len() {
         scaled /= 1000.0;
         unit += 1;
@@ -809,11 +825,13 @@ fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
     let options = settings.options(&context);
     let midnight = now.start_of_day()?.timestamp();
     let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();
+    // A wrong `--root` is an error, and not a status of no cost.
     session::store(ui)?;
     let catalog = context
         .catalog(&Selection::default())
         .map_err(Failure::from)?;
-    places::note_problems(ui, &catalog);
+    session_sets::note_problems(ui, &catalog);
+    // A file that did not change today has no request of today. A prompt is shown often, and most files are old.
     let today = options
         .clone()
         .changed_since(UNIX_EPOCH + Duration::from_millis(start));
@@ -876,12 +894,14 @@ fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
 /// Reads the session that the client passes to its status line on standard input.
 fn named_on_stdin(ui: &Ui) -> Result<Option<PathBuf>> {
     let stdin = io::stdin();
+    // In the prompt of a shell there is no client that would write, or close the input.
     if stdin.is_terminal() || !is_ready(&stdin) {
         return Ok(None);
     }
     let mut bytes = Vec::new();
     stdin.lock().take(MAX_STDIN).read_to_end(&mut bytes)?;
     let Ok(passed) = serde_json::from_slice::<serde_json::Value>(&bytes) else {
+        // Other programs pass other things to their status lines: the latest session is shown then.
         return Ok(None);
     };
     let text = |key: &str| passed.get(key).and_then(|value| value.as_str());

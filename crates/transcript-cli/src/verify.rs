@@ -1,4 +1,4 @@
-//! `transcript verify`: says what is wrong with sessions, and what a resume would lose.
+//! `transcript verify`: checks sessions for damage, and for what a resume would lose.
 
 use std::io::Write;
 use std::num::NonZeroU32;
@@ -22,13 +22,13 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
-/// Say what is wrong with sessions, and what a resume would lose
+/// Check sessions for damage, and for what `claude --resume` would lose
 ///
-/// Checks every line, every link, and the requests that the client and this program would send. The
-/// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if the client would show less
+/// Checks every line, every link, and the requests that Claude Code and this program would send. The
+/// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if Claude Code would show less
 /// of a conversation than its file has.
 ///
-/// With `--archive` and no session, reads the archive and names what is lost of it: exit code 0 or 1.
+/// With `--archive` and no session, checks the archive and lists its lost parts: exit code 0 or 1.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Paths of .jsonl files or of folders, ids of sessions (with their subagents), or - for
@@ -39,11 +39,11 @@ pub(crate) struct Args {
         value_name = "SESSION|DIR"
     )]
     sessions: Vec<PathBuf>,
-    /// Build every request again that a client recorded in the files, and say for each version of the
-    /// client how many are reproduced and where the first one differs
+    /// Rebuild every request that Claude Code recorded in the files; print for each of its versions how
+    /// many are reproduced, and where the first one differs
     #[arg(long)]
     requests: bool,
-    /// Report sessions that the client deletes within this number of days
+    /// Report sessions that Claude Code deletes within this number of days
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     sweep: u32,
     /// With --archive: read only part K of N parts of the archive
@@ -191,7 +191,7 @@ impl Printer<'_> {
         self.sum(out)
     }
 
-    /// Writes how many recorded requests of several sessions are reproduced, by version of the client.
+    /// Writes the number of recorded requests of several sessions that are reproduced, by version of the client.
     fn sum(&self, out: &mut Output) -> Result<()> {
         let Some(requests) = self.requests.as_ref().filter(|_| self.is_table) else {
             return Ok(());
@@ -230,7 +230,7 @@ impl Printer<'_> {
             drop(progress);
             return self.report(out, Ok(report));
         }
-        let found = session::found(self.ui, argument, None)?;
+        let found = session::find_in(self.ui, argument, None)?;
         let (mut progress, mut printed) = (Some(progress), Ok(()));
         each_report(settings, &context, &found, &mut |report, is_session| {
             // It is removed before the first output.
@@ -306,8 +306,8 @@ impl Printer<'_> {
         let all = count(measure.conversation, "message");
         let mut seen = match measure.vendor == measure.conversation {
             _ if report.is_stream_form => format!("output of the SDK (stream-json), {all}"),
-            true => format!("the client sees all {all}"),
-            false => format!("the client sees {} of {all}", measure.vendor),
+            true => format!("Claude Code sees all {all}"),
+            false => format!("Claude Code sees {} of {all}", measure.vendor),
         };
         if measure.recover != measure.vendor {
             seen.push_str(&format!(", transcript {}", measure.recover));

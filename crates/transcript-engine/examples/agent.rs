@@ -76,7 +76,7 @@ async fn take_turn(
         let start = Instant::now();
         let reply = match answer(&request, cut.take()).await? {
             StreamOutcome::Whole(reply) => reply,
-            // What arrived is kept. Its calls are not run: the next request says so.
+            // Keep the part that arrived. Its calls are not run, and the next request says so.
             StreamOutcome::Partial(reply, _) => {
                 entries.extend(report(&session.append_reply(&reply).await?));
                 count(session, &reply, start.elapsed())?;

@@ -20,7 +20,7 @@ use transcript_session::Error;
 
 const BLOCK_SIZE: usize = 256 << 10;
 /// The keys of a line of a subagent that can name an entry of the session.
-const OF_ENTRY: [&str; 5] = [
+const ENTRY_ID_KEYS: [&str; 5] = [
     "parentUuid",
     "logicalParentUuid",
     "sourceToolAssistantUUID",
@@ -34,7 +34,7 @@ const OF_ENTRY: [&str; 5] = [
 pub struct NotCopied {
     /// The file, where it is.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub refusal: NameRefusal,
 }
 
@@ -80,12 +80,12 @@ fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
 
 /// Files and folders that were made on a disk, to be removed when what they belong to fails.
 #[derive(Debug)]
-pub(crate) struct Made<'d> {
+pub(crate) struct CreatedFiles<'d> {
     disk: &'d dyn Disk,
     paths: Vec<PathBuf>,
 }
 
-impl<'d> Made<'d> {
+impl<'d> CreatedFiles<'d> {
     pub(crate) fn on(disk: &'d dyn Disk) -> Self {
         let paths = Vec::new();
         Self { disk, paths }
@@ -141,13 +141,13 @@ fn each_line_of(file: Reader, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> 
 }
 
 /// The namespace of the ids of copies. It must never change.
-const COPIES: Uuid = Uuid::from_u128(0x6f0c_41f5_8e3b_4f0e_9d52_7c1a_b8e6_3d94);
+const COPY_ID_NAMESPACE: Uuid = Uuid::from_u128(0x6f0c_41f5_8e3b_4f0e_9d52_7c1a_b8e6_3d94);
 
 /// Returns the id of the copy of a session at another place: always the same, with every version of this program.
 pub(crate) fn derived_id(id: &str, place: &Path) -> String {
     let place: PathBuf = place.components().collect();
     let name = [id.as_bytes(), b"\0", &bytes_of(&place)].concat();
-    Uuid::new_v5(&COPIES, &name).to_string()
+    Uuid::new_v5(&COPY_ID_NAMESPACE, &name).to_string()
 }
 
 #[cfg(unix)]
@@ -176,7 +176,7 @@ pub(crate) fn derived_id_before(id: &str, place: &Path) -> String {
 }
 
 /// Copies a session on `disk` with its folder to `to` on the same disk, under the id that `to` names, and adds `line`. The
-/// file of the session comes last; what a killed call left is completed. Returns what is not copied.
+/// file of the session comes last; an incomplete copy of a killed call is completed. Returns the files that are not copied.
 ///
 /// # Errors
 /// When the system fails. The copy is not there then, and nothing of its folder, unless a killed call had made that; what
@@ -218,7 +218,7 @@ fn remove_folder(disk: &dyn Disk, folder: &Path, error: io::Error) -> io::Error 
     }
 }
 
-/// What lines of a copy have new names for.
+/// The ids that lines of a copy replace.
 pub(crate) struct Ids {
     old: String,
     new: String,
@@ -227,7 +227,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Those of a copy of a session under another id.
+    /// Creates the ids of a copy of a session under another id.
     pub(crate) fn new(old: String, new: String) -> Self {
         Self {
             old,
@@ -242,7 +242,7 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// Copies what belongs to a session to a disk.
+/// Copies the side files of a session to a disk.
 pub(crate) struct Copying<'c> {
     /// The disk of the session.
     pub(crate) from: &'c Arc<dyn ReadDisk>,
@@ -252,7 +252,7 @@ pub(crate) struct Copying<'c> {
 }
 
 impl Copying<'_> {
-    /// Copies the folder of a session and its subagents for the session at `to`. What is there stays. Returns what is not
+    /// Copies the folder of a session and its subagents for the session at `to`. Existing files stay. Returns those that are not
     /// copied.
     ///
     /// # Errors
@@ -385,7 +385,7 @@ fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
                 text = object.with(key, &format!("\"{}\"", ids.new));
             }
         }
-        for key in OF_ENTRY.iter().filter(|_| !ids.entries.is_empty()) {
+        for key in ENTRY_ID_KEYS.iter().filter(|_| !ids.entries.is_empty()) {
             let object = Object::parse(&text).ok()?;
             if let Some(new) = object.str(key).and_then(|id| ids.entries.get(&*id)) {
                 text = object.with(key, &format!("\"{new}\""));

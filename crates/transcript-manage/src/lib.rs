@@ -9,9 +9,9 @@ mod archived;
 mod copying;
 mod merging;
 mod moving;
-pub mod places;
 mod repair_files;
 mod salvage_files;
+pub mod session_sets;
 
 #[cfg(feature = "archive")]
 pub use archived::{add_archived, list_archived, summarize};

@@ -19,13 +19,13 @@ use transcript_resume::Policy;
 use transcript_storage::outside_names::check_folders;
 use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, SideFile, folder_of};
 
-use crate::copying::{self, Made, NotCopied};
+use crate::copying::{self, CreatedFiles, NotCopied};
 use transcript_session::History;
 use transcript_session::{Error, ErrorKind};
 
 const BLOCK_SIZE: usize = 256 << 10;
 
-/// What [`merge`] wrote.
+/// The result of [`merge`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Merged {
@@ -126,15 +126,15 @@ pub fn merge_on(
     let is_fork = ids[0] != ids[1];
     let sessions = ids.each_ref().map(|id| id.as_deref().filter(|_| is_fork));
     let mut files = [
-        Copy::of(of_a, sessions[0], &hashers)?,
-        Copy::of(of_b, sessions[1], &hashers)?,
+        InputFile::of(of_a, sessions[0], &hashers)?,
+        InputFile::of(of_b, sessions[1], &hashers)?,
     ];
     if differ(&files) {
         for (file, session) in files.iter_mut().zip(sessions) {
             file.compare_by_meaning(session, &hashers)?;
         }
     }
-    let order = Order::of(&files);
+    let order = MergeOrder::of(&files);
     if order.both == 0 && is_fork {
         return Err(Error::new(ErrorKind::OtherSession, b));
     }
@@ -159,7 +159,7 @@ pub fn merge_on(
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
-    let mut made = Made::on(to);
+    let mut made = CreatedFiles::on(to);
     for (from, name) in &side_files {
         write_side_file((&**disk, from), (to, name), &mut made).map_err(|error| {
             made.remove(match error.kind() {
@@ -186,7 +186,7 @@ pub fn merge_on(
 }
 
 /// One of the two files, and its lines.
-struct Copy {
+struct InputFile {
     history: History,
     lines: Vec<Line>,
 }
@@ -198,7 +198,7 @@ struct Line {
     end: u64,
     /// Once either file has lines that the other lacks: of what makes an entry the same, however it is written.
     hash: (u64, u64),
-    /// How many members the object has, if that was counted.
+    /// The number of members of the object, if it was counted.
     members: usize,
     /// The entries on it, as a range of the index: one, unless it is damaged or no entry at all.
     entries: Range<usize>,
@@ -206,7 +206,7 @@ struct Line {
     is_blank: bool,
 }
 
-impl Copy {
+impl InputFile {
     fn of(
         history: History,
         session: Option<&str>,
@@ -320,7 +320,7 @@ fn hash(hashers: &[RandomState; 2], value: impl Hash) -> (u64, u64) {
 }
 
 /// Returns whether either file has entries that the other has not, byte for byte.
-fn differ(files: &[Copy; 2]) -> bool {
+fn differ(files: &[InputFile; 2]) -> bool {
     let hashes = files.each_ref().map(|file| {
         let lines = file.lines.iter().filter(|line| line.has_uuid);
         lines.map(|line| line.hash).collect::<HashSet<_>>()
@@ -328,7 +328,7 @@ fn differ(files: &[Copy; 2]) -> bool {
     !hashes[0].is_subset(&hashes[1]) && !hashes[1].is_subset(&hashes[0])
 }
 
-/// Returns what makes an entry the same wherever it is written, and how many members it has: its id, its place, its time
+/// Returns the text that identifies an entry wherever it is written, and the number of its members: its id, its place, its time
 /// and its content, in one order and without the spaces between. The folder, the branch, the version of the client and other keys
 /// around them and in the message differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
 fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
@@ -338,7 +338,7 @@ fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
     let mut members = line.len();
     if line.get("uuid").is_some_and(Value::is_string) {
         let is_nothing = |value: &Value| value.is_null() || *value == "" || *value == false;
-        line.retain(|key, value| SAME.contains(&&**key) && !is_nothing(value));
+        line.retain(|key, value| IDENTIFYING_FIELDS.contains(&&**key) && !is_nothing(value));
         // One time has several forms.
         if let Some(time) = line.get_mut("timestamp")
             && let Some(millis) = time.as_str().and_then(|text| time::millis(text.as_bytes()))
@@ -353,9 +353,11 @@ fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
             {
                 *content = json!([{"type": "text", "text": content}]);
             }
-            message.retain(|key, value| SAME_MESSAGE.contains(&&**key) && !is_nothing(value));
+            message.retain(|key, value| {
+                IDENTIFYING_MESSAGE_FIELDS.contains(&&**key) && !is_nothing(value)
+            });
             if let Some(Value::Object(usage)) = message.get_mut("usage") {
-                usage.retain(|key, _| SAME_USAGE.contains(&&**key));
+                usage.retain(|key, _| IDENTIFYING_USAGE_FIELDS.contains(&&**key));
             }
         }
     } else if session.is_some() && line.get("sessionId").and_then(Value::as_str) == session {
@@ -367,7 +369,7 @@ fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
 }
 
 /// The members by which an entry with a uuid is the same.
-const SAME: [&str; 15] = [
+const IDENTIFYING_FIELDS: [&str; 15] = [
     "timestamp",
     "type",
     "subtype",
@@ -386,7 +388,7 @@ const SAME: [&str; 15] = [
 ];
 
 /// The members by which its message is the same; newer clients and APIs add others.
-const SAME_MESSAGE: [&str; 7] = [
+const IDENTIFYING_MESSAGE_FIELDS: [&str; 7] = [
     "id",
     "role",
     "model",
@@ -397,7 +399,7 @@ const SAME_MESSAGE: [&str; 7] = [
 ];
 
 /// The counts by which the usage of a message is the same.
-const SAME_USAGE: [&str; 4] = [
+const IDENTIFYING_USAGE_FIELDS: [&str; 4] = [
     "input_tokens",
     "output_tokens",
     "cache_creation_input_tokens",
@@ -410,8 +412,8 @@ enum IdKey {
     Odd(String),
 }
 
-/// Which lines come from where, and in which order.
-struct Order {
+/// The lines of the merged file: their sources and their order.
+struct MergeOrder {
     /// Ranges of lines: the number of the file, and the lines of it.
     parts: Vec<(usize, Range<usize>)>,
     /// The file with the newer end of the conversation.
@@ -422,8 +424,8 @@ struct Order {
     own: [u64; 2],
 }
 
-impl Order {
-    fn of(files: &[Copy; 2]) -> Self {
+impl MergeOrder {
+    fn of(files: &[InputFile; 2]) -> Self {
         let [a, b] = files;
         let mut in_a: HashMap<(u64, u64), Vec<usize>> = HashMap::new();
         for (at, line) in a.lines.iter().enumerate() {
@@ -473,7 +475,7 @@ impl Order {
         let newest_a = a.newest(of_a.clone().map(|(line, _)| line));
         let newest_b = b.newest(own.iter().map(|(_, at)| &b.lines[*at]));
         let newest = usize::from(newest_b > newest_a);
-        // What follows the last common entry of B is its branch: it stays in one piece.
+        // Everything after the last common entry of B is its branch: it stays in one piece.
         let (last_common, before) = fork;
         let end = match newest {
             0 => last_common,
@@ -483,7 +485,7 @@ impl Order {
             .iter_mut()
             .for_each(|(anchor, _)| *anchor = end);
         own.sort_by_key(|(anchor, at)| (*anchor, *at));
-        let sum = |file: &Copy, lines: &mut dyn Iterator<Item = usize>| -> u64 {
+        let sum = |file: &InputFile, lines: &mut dyn Iterator<Item = usize>| -> u64 {
             lines.map(|at| file.lines[at].entries.len() as u64).sum()
         };
         let split = |wanted: bool| (0..a.lines.len()).filter(move |at| is_common[*at] == wanted);
@@ -503,7 +505,7 @@ impl Order {
     /// Writes the lines. Returns whether the last one ends with a newline.
     fn write(
         &self,
-        files: &[Copy; 2],
+        files: &[InputFile; 2],
         out: &mut NewFile,
         failed: &dyn Fn(io::Error) -> Error,
     ) -> Result<bool, Error> {
@@ -576,9 +578,9 @@ fn leaf_of(history: &History, policy: Policy) -> Option<String> {
     Some(index.id_text(index.entry(leaf).uuid()?))
 }
 
-fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
+fn conflicts(files: &[InputFile; 2]) -> Vec<Conflict> {
     let [a, b] = files;
-    let of = |file: &Copy| -> Vec<(IdKey, usize)> {
+    let of = |file: &InputFile| -> Vec<(IdKey, usize)> {
         let mut all = Vec::new();
         for (at, line) in file.lines.iter().enumerate() {
             let ids = file.entries(line).filter_map(|entry| entry.uuid());
@@ -612,11 +614,11 @@ fn conflicts(files: &[Copy; 2]) -> Vec<Conflict> {
     found
 }
 
-/// What to copy from where to where, and what is not copied.
+/// The copies to make, as source and target, and the files that are not copied.
 type SideFiles = (Vec<(PathBuf, PathBuf)>, Vec<NotCopied>);
 
-/// Returns what to copy from where to where: the side files of both sessions. A file that continues
-/// that of the other session counts alone. Also returns what is not copied.
+/// Returns the copies to make, as source and target: the side files of both sessions. A file that continues
+/// that of the other session counts alone. Also returns the files that are not copied.
 fn side_files(
     disk: &dyn ReadDisk,
     sessions: [&Path; 2],
@@ -710,7 +712,7 @@ fn collect(
 fn write_side_file(
     from: (&dyn ReadDisk, &Path),
     to: (&dyn Disk, &Path),
-    made: &mut Made<'_>,
+    made: &mut CreatedFiles<'_>,
 ) -> io::Result<()> {
     made.create_folder(folder_of(to.1))?;
     copying::copy_bytes(from, to)?;

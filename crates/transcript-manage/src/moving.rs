@@ -19,7 +19,7 @@ use crate::copying;
 use transcript_session::Store;
 use transcript_session::{Error, ErrorKind};
 
-/// How [`move_project`] works.
+/// The options of [`move_project`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MoveOptions {
     copy: bool,
@@ -56,7 +56,7 @@ impl MoveOptions {
     }
 }
 
-/// What [`move_project`] did.
+/// The result of [`move_project`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Moves {
@@ -90,13 +90,13 @@ pub struct RefusedMove {
     pub path: PathBuf,
     /// Its id.
     pub session_id: String,
-    /// Why.
+    /// The reason.
     pub reason: MoveRefusal,
     /// More about it: the file in the way, or the error of the system.
     pub detail: String,
 }
 
-/// Why a session was not moved.
+/// The reason why a session was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MoveRefusal {
@@ -181,7 +181,7 @@ fn move_in_steps(
         plans(store.root(), &listing, &old, &new)
     };
     let disk = store.disk();
-    let steps = Steps { disk, before };
+    let steps = MoveSteps { disk, before };
     for plan in &plans {
         let result = match (options.copy, options.dry_run) {
             (true, dry_run) => copy(disk, plan, dry_run, &mut left),
@@ -297,7 +297,7 @@ fn real_path(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// What is to be done with one session.
+/// The planned move or copy of one session.
 struct Plan {
     from: PathBuf,
     to: PathBuf,
@@ -308,14 +308,14 @@ struct Plan {
     has_file: bool,
 }
 
-/// Returns what to do to move from `old` to `new`, and the sessions next to those that stay.
+/// Returns the plans to move from `old` to `new`, and the sessions next to those that stay.
 fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Plan>, Vec<PathBuf>) {
     let (mut plans, mut left) = (Vec::new(), Vec::new());
     for row in &listing.rows {
-        match place(row, listing, old, new) {
-            Place::Elsewhere => {}
-            Place::Stays => left.push(row.path.clone()),
-            Place::Project(project) => {
+        match destination(row, listing, old, new) {
+            Destination::Elsewhere => {}
+            Destination::Stays => left.push(row.path.clone()),
+            Destination::Project(project) => {
                 let rest = recorded(row).and_then(|cwd| old.rest(cwd));
                 let was = recorded(row).map(str::to_owned);
                 plans.push(Plan {
@@ -331,7 +331,7 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
     (each_once(plans), left)
 }
 
-/// Returns what to do to undo what was moved from `old` to `new`. What cannot be read may have been moved as well: it is
+/// Returns the plans to undo the moves from `old` to `new`. A file that cannot be read may have been moved as well: it is
 /// refused.
 fn plans_back(
     store: &Store,
@@ -346,7 +346,7 @@ fn plans_back(
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
-        let mark = match Mark::last_in(&**store.disk(), &row.path) {
+        let mark = match MoveRecord::last_in(&**store.disk(), &row.path) {
             Ok(Some(mark)) => mark,
             Ok(None) => continue,
             Err(error) => {
@@ -397,8 +397,8 @@ fn moved_to(root: &Path, row: &SessionRow, project: &str) -> PathBuf {
         .join(row.path.file_name().unwrap_or_default())
 }
 
-/// Where a session belongs after the move.
-enum Place {
+/// The project of a session after the move.
+enum Destination {
     /// It has nothing to do with the old folder.
     Elsewhere,
     /// It looks as if it did, and stays.
@@ -407,8 +407,8 @@ enum Place {
     Project(String),
 }
 
-fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Place {
-    let new_project = |rest: &Path| Place::Project(project_key(&text(&new.below(rest))));
+fn destination(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Destination {
+    let new_project = |rest: &Path| Destination::Project(project_key(&text(&new.below(rest))));
     let top = Path::new("");
     let Some(cwd) = recorded(row) else {
         // Another folder with the same key could be its own.
@@ -419,8 +419,8 @@ fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Pla
             cwd.is_some_and(|cwd| is_key_of(&row.project, cwd) && old.rest(cwd).is_none())
         };
         return match old.has_key(&row.project, top) {
-            false => Place::Elsewhere,
-            true if others.any(is_other) => Place::Stays,
+            false => Destination::Elsewhere,
+            true if others.any(is_other) => Destination::Stays,
             true => new_project(top),
         };
     };
@@ -428,9 +428,9 @@ fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Pla
         // A project folder that was renamed by hand has sessions with older folders.
         let is_stale = !is_key_of(&row.project, cwd) && !RealDisk.is_folder(Path::new(cwd));
         return match old.has_key(&row.project, top) {
-            false => Place::Elsewhere,
+            false => Destination::Elsewhere,
             true if is_stale => new_project(top),
-            true => Place::Stays,
+            true => Destination::Stays,
         };
     };
     let bases = || [top].into_iter().chain(rest.ancestors());
@@ -439,13 +439,13 @@ fn place(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) -> Pla
     }
     // Moved by hand, or by a call that was killed before its last step.
     if bases().any(|base| new.has_key(&row.project, base)) {
-        Place::Project(row.project.clone())
+        Destination::Project(row.project.clone())
     } else {
-        Place::Stays
+        Destination::Stays
     }
 }
 
-/// Why a session is not moved, and more about it.
+/// The reason why a session is not moved, with details.
 struct Refused(MoveRefusal, String);
 
 impl From<io::Error> for Refused {
@@ -461,14 +461,14 @@ impl From<io::Error> for Refused {
 }
 
 /// A file or folder and its name at the new place.
-struct Belonging {
+struct MovedPath {
     from: PathBuf,
     to: PathBuf,
     is_folder: bool,
 }
 
 impl Plan {
-    fn carry_out(&self, steps: &Steps<'_>) -> Result<(), Refused> {
+    fn carry_out(&self, steps: &MoveSteps<'_>) -> Result<(), Refused> {
         let mut held = None;
         if self.from != self.to {
             let belongings = self.check(steps.disk)?;
@@ -509,9 +509,9 @@ impl Plan {
         Ok(self.has_file && same(disk, &self.from, &self.to)?)
     }
 
-    /// Returns what belongs to the session besides its file, folders before their content. Refuses
+    /// Returns the side files of the session, folders before their content. Refuses
     /// when a name is taken at the new place.
-    fn check(&self, disk: &Arc<dyn Disk>) -> Result<Vec<Belonging>, Refused> {
+    fn check(&self, disk: &Arc<dyn Disk>) -> Result<Vec<MovedPath>, Refused> {
         let mut all = Vec::new();
         if self.from == self.to {
             return Ok(all);
@@ -545,7 +545,7 @@ impl Plan {
         let main = self.main();
         // A call that was killed has made a part of it, or has removed a part of the old names.
         let is_first = self.has_file && !self.is_linked(&**disk)?;
-        let is_taken = |one: &Belonging| -> io::Result<bool> {
+        let is_taken = |one: &MovedPath| -> io::Result<bool> {
             let found = match disk.link_metadata(&one.to) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 found => found?,
@@ -566,8 +566,8 @@ impl Plan {
         Ok(all)
     }
 
-    fn main(&self) -> Belonging {
-        Belonging {
+    fn main(&self) -> MovedPath {
+        MovedPath {
             from: self.from.clone(),
             to: self.to.clone(),
             is_folder: false,
@@ -576,10 +576,10 @@ impl Plan {
 
     /// Writes down the folder of the session: removes the line of the move that this one undoes,
     /// else appends a line.
-    fn record(&self, file: &dyn File, steps: &Steps<'_>) -> io::Result<()> {
+    fn record(&self, file: &dyn File, steps: &MoveSteps<'_>) -> io::Result<()> {
         let len = file.status()?.len;
         let (start, last, is_ended) = last_line(file, len)?;
-        let mark = Mark::parse(&last).filter(|_| is_ended);
+        let mark = MoveRecord::parse(&last).filter(|_| is_ended);
         if mark.as_ref().is_some_and(|mark| mark.to == self.cwd) {
             return Ok(());
         }
@@ -632,8 +632,8 @@ fn relocated(cwd: &str, session_id: &str, fields: &ObjectBuf) -> String {
         .text()
 }
 
-/// What our line in a moved session says.
-struct Mark {
+/// The content of our line in a moved session.
+struct MoveRecord {
     from: String,
     to: String,
     /// The project folder that the session was in.
@@ -642,7 +642,7 @@ struct Mark {
     at: u64,
 }
 
-impl Mark {
+impl MoveRecord {
     fn parse(line: &[u8]) -> Option<Self> {
         let line = Object::parse(std::str::from_utf8(line).ok()?).ok()?;
         let moved = line.object("transcriptEngine")?.object("moved")?;
@@ -675,7 +675,7 @@ impl Mark {
     }
 }
 
-/// Returns where the last line starts, the line, and whether it ends with a newline. A line that is
+/// Returns the offset of the last line, the line, and whether it ends with a newline. A line that is
 /// longer than any of ours is cut.
 fn last_line(file: &dyn File, len: u64) -> io::Result<(u64, Vec<u8>, bool)> {
     const MAX_TAIL_LEN: u64 = 64 << 10;
@@ -712,10 +712,10 @@ fn open(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>, Refused> {
 }
 
 /// Adds a file or folder and all that is in it.
-fn add(disk: &dyn Disk, all: &mut Vec<Belonging>, from: &Path, to: &Path) -> io::Result<()> {
+fn add(disk: &dyn Disk, all: &mut Vec<MovedPath>, from: &Path, to: &Path) -> io::Result<()> {
     let is_folder = disk.link_metadata(from)?.is_folder();
     let mut push = |path: &Path, is_folder: bool| {
-        all.push(Belonging {
+        all.push(MovedPath {
             from: path.to_owned(),
             to: match path.strip_prefix(from) {
                 Ok(below) if path != from => to.join(below),
@@ -762,18 +762,18 @@ fn same(disk: &dyn Disk, a: &Path, b: &Path) -> io::Result<bool> {
 }
 
 /// The changes of the file system, each preceded by a call that tests let fail.
-struct Steps<'b> {
+struct MoveSteps<'b> {
     disk: &'b Arc<dyn Disk>,
     before: &'b dyn Fn() -> io::Result<()>,
 }
 
-impl Steps<'_> {
+impl MoveSteps<'_> {
     /// Gives everything a second name at the new place, the file of the session last: as long as it
     /// is missing there, the old place counts.
     ///
     /// # Errors
     /// Everything has its old name then, and a part a new one, too.
-    fn link_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
+    fn link_all(&self, plan: &Plan, belongings: &[MovedPath]) -> io::Result<()> {
         self.make_folder(folder_of(&plan.from), folder_of(&plan.to))?;
         for one in belongings {
             if one.is_folder {
@@ -796,7 +796,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// Everything has its new name then, and a part its old one, too.
-    fn unlink_all(&self, plan: &Plan, belongings: &[Belonging]) -> io::Result<()> {
+    fn unlink_all(&self, plan: &Plan, belongings: &[MovedPath]) -> io::Result<()> {
         for one in belongings.iter().filter(|one| one.is_folder) {
             self.keep_time(&one.from, &one.to);
         }
@@ -814,14 +814,14 @@ impl Steps<'_> {
         self.disk.sync_folder(folder_of(&plan.from))
     }
 
-    /// Removes what was made of an attempt that failed.
-    fn unlink_new(&self, plan: &Plan, belongings: &[Belonging]) {
+    /// Removes the new files of an attempt that failed.
+    fn unlink_new(&self, plan: &Plan, belongings: &[MovedPath]) {
         let main = [plan.main()];
         for one in main.iter().chain(belongings.iter().rev()) {
             let is_ours = if one.is_folder {
                 (self.before)().is_ok()
             } else {
-                // What cannot be looked at stays.
+                // A file that cannot be read stays: it may not be ours.
                 self.same(&one.from, &one.to).is_ok_and(|same| same) && (self.before)().is_ok()
             };
             let _ = match (is_ours, one.is_folder) {
@@ -832,7 +832,7 @@ impl Steps<'_> {
         }
     }
 
-    fn remove(&self, one: &Belonging) -> io::Result<()> {
+    fn remove(&self, one: &MovedPath) -> io::Result<()> {
         (self.before)()?;
         match one.is_folder {
             // Something was put into it since: it stays, and the next call moves it.
@@ -874,7 +874,7 @@ impl Steps<'_> {
         same(&**self.disk, a, b)
     }
 
-    /// Removes the projects from which everything was moved, now or by an earlier call. Returns those that it cannot remove
+    /// Removes the projects that are empty after the move, now or by an earlier call. Returns those that it cannot remove
     /// although they are empty.
     fn remove_empty_projects(&self, root: &Path, source: &Folder, plans: &[Plan]) -> Vec<PathBuf> {
         let moved = plans.iter().filter(|plan| plan.from != plan.to);
@@ -942,7 +942,7 @@ fn copy(
     }
     if !dry_run {
         let source = folder_of(&plan.from);
-        let steps = Steps {
+        let steps = MoveSteps {
             disk,
             before: &|| Ok(()),
         };

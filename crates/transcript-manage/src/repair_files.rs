@@ -13,7 +13,7 @@ use transcript_resume::fork::with_new_ids;
 use transcript_storage::{Disk, Metadata, NewFile, ReadDisk, RealDisk, folder_of};
 use transcript_verify::repair::Repair;
 
-use crate::copying::{Copying, Ids, Made, NotCopied, same_start, stem};
+use crate::copying::{Copying, CreatedFiles, Ids, NotCopied, same_start, stem};
 use transcript_session::{Error, ErrorKind};
 
 const BLOCK_SIZE: usize = 256 << 10;
@@ -23,7 +23,7 @@ const BLOCK_SIZE: usize = 256 << 10;
 pub struct SessionRepair {
     repair: Repair,
     disk: Arc<dyn ReadDisk>,
-    /// What is written is written here.
+    /// The disk to write to.
     target: Arc<dyn Disk>,
     path: PathBuf,
     read: Metadata,
@@ -102,7 +102,7 @@ impl SessionRepair {
         &self.repair
     }
 
-    /// Returns what the last call that wrote a copy omitted from the folder of the copy: links, and files that may hold
+    /// Returns the files that the last call that wrote a copy omitted from the folder of the copy: links, and files that may hold
     /// credentials.
     #[must_use]
     pub fn not_copied(&self) -> Vec<NotCopied> {
@@ -286,19 +286,19 @@ impl SessionRepair {
         }
     }
 
-    /// Writes what the repaired session does not contain.
+    /// Writes the lines that the repaired session does not contain.
     ///
     /// # Errors
     /// [`ErrorKind::Repair`]; what was written is removed then, except for what the error names.
-    fn write_rest(&self, path: &Path) -> Result<Made<'_>, Error> {
-        let mut beside = Made::on(&*self.target);
+    fn write_rest(&self, path: &Path) -> Result<CreatedFiles<'_>, Error> {
+        let mut beside = CreatedFiles::on(&*self.target);
         match self.add_rest(path, &mut beside) {
             Ok(()) => Ok(beside),
             Err(error) => Err(beside.remove(error)),
         }
     }
 
-    fn add_rest(&self, path: &Path, beside: &mut Made<'_>) -> Result<(), Error> {
+    fn add_rest(&self, path: &Path, beside: &mut CreatedFiles<'_>) -> Result<(), Error> {
         let files = self.rest(path)?;
         // Files and their maps have the same number. A repair that failed, or was undone, may have left the same files.
         let mut number = 0;

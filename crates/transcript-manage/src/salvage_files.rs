@@ -1,4 +1,4 @@
-//! Writes what is left of sessions to files.
+//! Rebuilds sessions from their other files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::repair_files::{copy, write_file};
 use transcript_session::{Error, ErrorKind};
 use transcript_session::{MIN_PREFIX, Store};
 
-/// What the other files of a session have, when its own file is missing or stopped growing
-/// ([`Salvage`]); nothing is written until it is asked for.
+/// A session rebuilt from its other files, when its own file is missing or stopped growing
+/// ([`Salvage`]). Only [`write`](Self::write) writes anything.
 #[derive(Debug)]
 pub struct SessionSalvage(Salvage);
 
 impl SessionSalvage {
-    /// Gathers what is left of the session at `path`, a file that may be missing. Nothing is
+    /// Rebuilds the session at `path`, a file that may be missing. Nothing is
     /// written, except for a temporary file without a name if there are more than 64 MiB.
     ///
     /// ```
@@ -44,7 +44,7 @@ impl SessionSalvage {
         Self::plan_on(&(Arc::new(RealDisk) as _), path)
     }
 
-    /// Gathers what is left of the session at `path` on `disk`, as [`plan`](Self::plan) does on the disk of this machine.
+    /// Rebuilds the session at `path` on `disk`, as [`plan`](Self::plan) does on the disk of this machine.
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
@@ -85,7 +85,7 @@ impl SessionSalvage {
         }
     }
 
-    /// Returns what was gathered, and what the session shows before and after.
+    /// Returns the plan, with the state of the session before and after.
     #[must_use]
     pub fn details(&self) -> &Salvage {
         &self.0

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use transcript_reader::{SessionFile, SessionFiles};
 use transcript_storage::{ReadDisk, folder_of};
 
-/// What is in a folder, wherever links lead.
-pub(crate) struct Below<'d> {
+/// A test whether paths are in a folder, which follows symbolic links.
+pub(crate) struct FolderScope<'d> {
     disk: &'d dyn ReadDisk,
     folder: Option<PathBuf>,
 }
 
-impl<'d> Below<'d> {
+impl<'d> FolderScope<'d> {
     pub(crate) fn new(disk: &'d dyn ReadDisk, folder: &Path) -> Self {
         let folder = disk.real_path(folder).ok();
         Self { disk, folder }
     }
 
-    pub(crate) fn has(&self, path: &Path) -> bool {
+    pub(crate) fn contains(&self, path: &Path) -> bool {
         let real = self.disk.real_path(path).ok();
         real.zip(self.folder.as_ref())
             .is_some_and(|(path, folder)| path.starts_with(folder))
@@ -31,14 +31,14 @@ impl<'d> Below<'d> {
             let project = folder_of(&file.path);
             *known
                 .entry(project.to_owned())
-                .or_insert_with(|| self.has(project))
-                && (!file.is_link || self.has(&file.path))
+                .or_insert_with(|| self.contains(project))
+                && (!file.is_link || self.contains(&file.path))
         };
         files.sessions.retain(&mut is_below);
         files.orphans.retain(&mut is_below);
         files.leftovers.retain(&mut is_below);
-        files.agents.retain(|agent| self.has(agent));
-        let has_folder = |file: &SessionFile| self.has(&file.path.with_extension(""));
+        files.agents.retain(|agent| self.contains(agent));
+        let has_folder = |file: &SessionFile| self.contains(&file.path.with_extension(""));
         for session in &mut files.sessions {
             session.has_folder = session.has_folder && has_folder(session);
         }

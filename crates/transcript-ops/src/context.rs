@@ -1,4 +1,4 @@
-//! Where an operation finds and reads sessions, and what it may use.
+//! The store, the disks and the limits of an operation.
 
 use std::collections::HashSet;
 use std::env;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use transcript_archive::{ArchiveDisk, ArchiveOptions, Identities};
 use transcript_catalog::Catalog;
 use transcript_format::names::is_id;
-use transcript_manage::places::{
+use transcript_manage::session_sets::{
     add_archived, add_folder, add_named, archived_sessions, keep_project,
 };
 use transcript_reader::{LoadOptions, SessionFiles, Source, Subagent, subagents_on};
@@ -19,13 +19,13 @@ use transcript_session::{
 };
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
-use crate::below::Below;
+use crate::below::FolderScope;
 use crate::failure::Failure;
 
 /// The name of the newest session of the working folder.
 pub const LATEST: &str = "latest";
 
-/// Where an operation finds and reads sessions, and what it may use.
+/// The store, the disks and the limits of an operation.
 #[derive(Clone, Debug)]
 pub struct Context {
     store: Option<Store>,
@@ -44,11 +44,11 @@ pub struct Context {
 pub struct FoundSession {
     /// Its file.
     pub path: PathBuf,
-    /// How it was found.
+    /// The rule that found it.
     pub by: FoundBy,
 }
 
-/// How a session was found.
+/// The rule that found a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The name is a path.
@@ -57,13 +57,13 @@ pub enum FoundBy {
     Name,
     /// The name is an id, the start of one, a title, or the id of a subagent.
     Id,
-    /// It is the newest.
+    /// It is the newest session.
     Latest,
     /// It is only in the archive.
     Archive,
 }
 
-/// Why no session was found.
+/// The reason why no session was found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// The name is empty.
@@ -72,7 +72,7 @@ pub enum FindError {
     /// The name can only be a path, and nothing is there.
     #[error("{}: no such file", .0.display())]
     NoFile(PathBuf),
-    /// It is not known where sessions are: there is no home folder.
+    /// The projects folder is unknown: there is no home folder.
     #[error("there is no home folder; name the folder of projects with `root`")]
     NoStore,
     /// The archive cannot be opened.
@@ -202,7 +202,7 @@ impl Context {
         self.store.as_ref().ok_or(FindError::NoStore)
     }
 
-    /// Returns what ends a search once it is true.
+    /// Returns the flag that cancels a search.
     pub(crate) fn cancelled(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)
     }
@@ -281,7 +281,7 @@ impl Context {
             })
         });
         match store {
-            // What is gone may be archived, and the whole folder may be gone.
+            // A missing session may be archived; the whole projects folder may be missing as well.
             Err(error) if error.is_missing() || matches!(error, FindError::NoStore) => {
                 let is_asked = project.is_none();
                 let archived = is_asked.then(|| self.find_archived(&text)).transpose()?;
@@ -300,6 +300,7 @@ impl Context {
         let Some(archive) = archive.filter(|_| is_id(id) && id.len() >= MIN_PREFIX) else {
             return Ok(None);
         };
+        // An archive that cannot be opened is an error here: the session may be in it.
         archive.archive()?;
         let files = archived_sessions(archive).map_err(Error::from)?;
         let found = files.matching(id).into_iter();
@@ -324,14 +325,14 @@ impl Context {
     pub fn agents(&self, session: &Path) -> Vec<Subagent> {
         let mut agents = subagents_on(&self.disk, session).unwrap_or_default();
         if let Some(below) = self.below() {
-            agents.retain(|agent| below.has(&agent.path));
+            agents.retain(|agent| below.contains(&agent.path));
         }
         agents
     }
 
-    fn below(&self) -> Option<Below<'_>> {
+    fn below(&self) -> Option<FolderScope<'_>> {
         let folder = self.below.as_ref()?;
-        Some(Below::new(&*self.disk, folder))
+        Some(FolderScope::new(&*self.disk, folder))
     }
 
     /// Returns the files of the sessions that are selected.
@@ -386,7 +387,7 @@ pub fn is_path(name: &Path) -> bool {
     name == Path::new("-") || name.extension().is_some() || name.components().count() != 1
 }
 
-/// Why sessions cannot be selected.
+/// The reason why sessions cannot be selected.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A session was not found, or it is not known where sessions are.
@@ -414,7 +415,7 @@ impl From<CatalogError> for Failure {
     }
 }
 
-/// Which sessions are searched or counted: options.
+/// The options that select the sessions to search or count.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Ids of sessions, files, and folders; all sessions if there are none.
@@ -425,11 +426,11 @@ pub struct Selection {
     pub archived: bool,
 }
 
-/// Where sessions are looked for: options that most operations have.
+/// The store and the archive: options that most operations have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Place {
+pub struct StoreOptions {
     /// The folder of projects; that of the client by default.
     pub root: Option<PathBuf>,
     /// The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it.
@@ -439,7 +440,7 @@ pub struct Place {
     pub identity: Option<PathBuf>,
 }
 
-/// Which archive is read.
+/// The option that names the archive.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`archive` must be a folder, true or false")]
@@ -450,11 +451,11 @@ pub enum ArchiveChoice {
     Folder(PathBuf),
 }
 
-impl Place {
+impl StoreOptions {
     /// The names of the options.
-    pub const NAMES: [&'static str; 3] = ["root", "archive", "identity"];
+    pub const OPTION_NAMES: [&'static str; 3] = ["root", "archive", "identity"];
 
-    /// Returns where an operation finds and reads sessions.
+    /// Returns the context of an operation with these options.
     ///
     /// # Errors
     /// When the archive cannot be opened.
@@ -483,7 +484,7 @@ impl Place {
     }
 }
 
-/// Returns how an archive is opened: with the keys in this file.
+/// Returns the options to open an archive: with the keys in this file.
 ///
 /// # Errors
 /// When the keys cannot be read.
@@ -509,7 +510,7 @@ pub enum PolicyName {
     /// The best possible conversation.
     #[default]
     Recover,
-    /// What the client of the vendor would show.
+    /// The conversation that Claude Code would show.
     Vendor,
 }
 

@@ -1,4 +1,4 @@
-//! Where a conversation ends: the entry that options name.
+//! The end of a conversation: the entry that options name.
 
 use jiff::Zoned;
 use transcript_reader::Index;
@@ -8,10 +8,10 @@ use transcript_session::{EntryId, EntryMatch, entries_named};
 
 use crate::failure::Failure;
 
-/// How many matches of an ambiguous name are listed.
+/// The maximum number of matches of an ambiguous name that are listed.
 const MAX_LISTED_MATCHES: usize = 20;
 
-/// Where a conversation ends: at the leaf that the policy chooses, unless an entry is named.
+/// The end of a conversation: the leaf that the policy chooses, unless an entry is named.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationEnd {
     /// Ends the conversation at this entry instead of the leaf that the policy chooses.
@@ -108,7 +108,7 @@ impl ConversationEnd {
 
 fn not_on_path(name: &str) -> Failure {
     let message = format!("the entry is not on the path; --leaf {name} shows the branch it is on");
-    Failure::option("at", message).of_kind("unknown-entry")
+    Failure::option("at", message).with_kind("unknown-entry")
 }
 
 /// Returns the last entry of a conversation up to this line.
@@ -135,7 +135,7 @@ fn find(
         Some(node) => Ok(Some(node)),
         None => {
             let message = format!("entry {name} is not part of a conversation");
-            Err(Failure::option(option, message).of_kind("unknown-entry"))
+            Err(Failure::option(option, message).with_kind("unknown-entry"))
         }
     }
 }
@@ -147,7 +147,7 @@ fn find(
 pub fn find_entry(index: &Index, option: &'static str, name: &str) -> Result<EntryId, Failure> {
     let mut found = entries_named(index, name);
     match found.len() {
-        0 => Err(Failure::option(option, no_entry(index, name)).of_kind("unknown-entry")),
+        0 => Err(Failure::option(option, no_entry_message(index, name)).with_kind("unknown-entry")),
         1 => Ok(found.remove(0).id),
         count => {
             let listed = found.iter().take(MAX_LISTED_MATCHES);
@@ -157,13 +157,13 @@ pub fn find_entry(index: &Index, option: &'static str, name: &str) -> Result<Ent
                 more => format!("\n  …{more}"),
             };
             let message = format!("{name} is ambiguous: {count} entries match:{shown}{more}");
-            Err(Failure::option(option, message).of_kind("ambiguous"))
+            Err(Failure::option(option, message).with_kind("ambiguous"))
         }
     }
 }
 
 /// Says that no entry has this name; of a line what is there.
-fn no_entry(index: &Index, name: &str) -> String {
+fn no_entry_message(index: &Index, name: &str) -> String {
     let Ok(line) = name.parse::<u64>() else {
         return format!(
             "no entry {name}: give the number of its line, or the start of its uuid, at \
@@ -180,7 +180,7 @@ fn no_entry(index: &Index, name: &str) -> String {
     let what = if line > lines {
         format!("there is no line {line} ({lines} in the file)")
     } else {
-        format!("line {line} is no entry of the conversation")
+        format!("line {line} is not an entry of the conversation")
     };
     match before {
         Some(before) => format!("{what}; the last entry before it is line {before}"),

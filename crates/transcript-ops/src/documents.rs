@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transcript_catalog::usage::{CallPrices, Prices};
-use transcript_manage::places::is_file_of_session;
+use transcript_manage::session_sets::is_file_of_session;
 use transcript_page::{PageFile, write_page};
 use transcript_reader::{Index, Source, subagents_on};
 use transcript_redact::RedactedDisk;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::redact::redactor;
 use crate::sink::{Result, Sink};
 
-/// Why a document was not made.
+/// The reason why there is no document.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A body cannot be read, or the document not be written.
@@ -46,7 +46,7 @@ pub enum Error {
 #[cfg_attr(feature = "schema", derive(Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DocumentFormat {
-    /// One HTML page that needs nothing else.
+    /// A self-contained HTML page.
     Html,
     /// Markdown.
     Markdown,
@@ -56,14 +56,14 @@ pub enum DocumentFormat {
     Text,
 }
 
-/// How a document is made.
+/// The settings of a document.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentSettings {
     /// Its form.
     pub format: DocumentFormat,
-    /// How its items look.
+    /// The rendering of its items.
     pub render: RenderOptions,
-    /// How texts of the session are escaped.
+    /// The escaping of texts of the session.
     pub escaping: Escaping,
     /// Whether the conversation is read as a whole, not in parts: subagents are below their calls, and pauses are known.
     pub is_whole: bool,
@@ -74,16 +74,16 @@ pub struct DocumentSettings {
 }
 
 /// Chooses entries of a conversation: a front end may show only some.
-pub type Select<'s> =
+pub type SelectEntries<'s> =
     &'s dyn Fn(&Source, &Index, &mut ConversationPath) -> std::result::Result<(), Error>;
 
 /// A document of a session.
 pub struct Document<'d> {
-    /// What it shows.
+    /// The conversations to show.
     pub shown: OrderedConversations<'d>,
     /// The facts about the session.
     pub header: Header,
-    /// What the answers report; empty in text for people.
+    /// The token counts of the answers; empty in text for people.
     usage: Vec<Usage>,
     settings: DocumentSettings,
     source: &'d Source,
@@ -91,7 +91,7 @@ pub struct Document<'d> {
 }
 
 /// The session of a subagent, which has a file of its own.
-pub type Agent = (SubagentOrigin, History);
+pub type Subagent = (SubagentOrigin, History);
 
 impl Conversation<'_> {
     /// Reads the subagents of the session that have files of their own.
@@ -101,7 +101,7 @@ impl Conversation<'_> {
     pub fn agents(
         &self,
         context: &Context,
-    ) -> std::result::Result<Vec<Agent>, transcript_session::Error> {
+    ) -> std::result::Result<Vec<Subagent>, transcript_session::Error> {
         let disk = context.read_disk();
         let found = subagents_on(disk, self.history.source().path()).unwrap_or_default();
         let agents = found.iter().map(|agent| {
@@ -118,9 +118,9 @@ impl Conversation<'_> {
     pub fn document<'d>(
         &'d self,
         parts: &[SessionPart],
-        (agents, policy): (&'d [Agent], Policy),
+        (agents, policy): (&'d [Subagent], Policy),
         settings: DocumentSettings,
-        select: Select<'_>,
+        select: SelectEntries<'_>,
     ) -> std::result::Result<Document<'d>, Error> {
         let history = self.history;
         let (source, index) = (history.source(), history.index());
@@ -139,6 +139,7 @@ impl Conversation<'_> {
         };
         let mut shown = ShownSession::read(main, &self.tree, parts, cut)?;
         for (origin, agent) in agents {
+            // As for the main conversation: without `--context`, everything that compactions removed is shown, too.
             let mut tree = agent.tree(policy);
             let mut path = tree.path();
             if !self.is_context {
@@ -205,7 +206,7 @@ impl Document<'_> {
     }
 }
 
-/// Returns what calls cost by the prices that are part of the program.
+/// Returns the prices of calls, from the table that is part of the program.
 fn call_price() -> CallPrice {
     let prices = CallPrices::new(Prices::embedded());
     CallPrice::new(move |model, usage| prices.cost(model, usage))
@@ -220,7 +221,7 @@ pub struct ExportSettings {
     session: PathBuf,
     /// The file to write.
     out: PathBuf,
-    /// The form of the document: one HTML page that needs nothing else, or Markdown.
+    /// The form of the document: a self-contained HTML page, or Markdown.
     #[serde(default = "page")]
     format: DocumentFormat,
     /// Whether a file that exists is replaced.
@@ -275,6 +276,7 @@ pub(crate) fn export(
     context: &Context,
     sink: &mut dyn Sink,
 ) -> Result<()> {
+    // Found on the disk as it is: ids and titles are not looked up among texts that were redacted.
     let path = context.find(&settings.session, None)?.path;
     let redactor = redactor(
         settings.emails,
@@ -286,23 +288,25 @@ pub(crate) fn export(
         .redact
         .then(|| Arc::new(RedactedDisk::new(Arc::clone(context.read_disk()), redactor)));
     let mut context = context.clone();
+    // From here on nothing is read but through the redactor: no part of the document can contain what another part masks.
     if let Some(redacted) = &redacted {
         context = context.disk(Arc::clone(redacted) as _);
     }
     let disk = context.read_disk();
     let source = Source::open_on(disk, &path)?;
+    // A file of another format would become an empty document, with success.
     source.check_messages()?;
     if is_file_of_session(disk, &path, &settings.out) {
-        let refused = "the session that is exported; name another file";
+        let refused = "refusing to overwrite the session that is being exported";
         return Err(Failure::options(refused).in_file(&settings.out).into());
     }
     let history = context.read(source)?;
-    // What is around the conversation is folded on a page.
+    // A page folds subagents, branches and thinking, so it includes them by default.
     let is_page = settings.format == DocumentFormat::Html;
-    let is_rich = is_page && !settings.conversation_only;
+    let includes_folded_parts = is_page && !settings.conversation_only;
     let (policy, end) = (settings.policy.into(), ConversationEnd::default());
     let conversation = Conversation::new(&history, policy, &end, false)?;
-    let has_sidechains = settings.sidechains || is_rich;
+    let has_sidechains = settings.sidechains || includes_folded_parts;
     let agents = if has_sidechains {
         conversation.agents(&context)?
     } else {
@@ -310,7 +314,7 @@ pub(crate) fn export(
     };
     let render = RenderOptions::new()
         .escaping(Escaping::Visible)
-        .thinking(settings.thinking || is_rich)
+        .thinking(settings.thinking || includes_folded_parts)
         .tools(Tools::Short);
     let document_settings = DocumentSettings {
         format: settings.format,
@@ -318,15 +322,17 @@ pub(crate) fn export(
         escaping: Escaping::Visible,
         is_whole: false,
         is_plain: settings.plain,
+        // The lines of the session contain the subagents, branches and thoughts that are to be omitted.
         has_lines: settings.lines && !settings.conversation_only,
     };
     write_new(&settings.out, settings.force, |file| {
-        let parts = conversation.parts(is_rich, has_sidechains);
-        let select: Select<'_> = &|_, _, _| Ok(());
+        let parts = conversation.parts(includes_folded_parts, has_sidechains);
+        let select: SelectEntries<'_> = &|_, _, _| Ok(());
         conversation
             .document(&parts, (&agents, policy), document_settings, select)?
             .write(file)
     })?;
+    // After the document was made: only then everything that it shows was read, and counted.
     let redactions = redacted.map_or(0, |disk| disk.redactions().secrets.len());
     sink.record(&ExportedDocument {
         path: settings.out.to_string_lossy(),
@@ -357,17 +363,21 @@ fn write_new(
         };
         failure.in_file(out)
     };
+    // Before the document is made, which may take long. `keep` checks again, for a file that appears meanwhile.
     if !replaces && RealDisk.link_metadata(out).is_ok() {
         return Err(failed(io::ErrorKind::AlreadyExists.into()));
     }
     let folder = folder_of(out);
+    // The error of the system would name a temporary file.
     if !RealDisk.is_folder(folder) {
         return Err(Failure::new("not-found", "no such folder").in_file(folder));
     }
+    // Without a name until it is complete: a kill or a full disk leaves no half of a document.
     let new = NewFile::output_beside(out).map_err(failed)?;
     let mut file = BufWriter::new(new);
     document(&mut file)
         .map_err(|error| Failure::new("export-failed", error.to_string()).in_file(out))?;
+    // Flushes: a full disk may only be seen here.
     let new = file
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;

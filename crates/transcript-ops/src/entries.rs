@@ -15,7 +15,7 @@ use crate::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
 
-/// Which entries of which session are read: options.
+/// The options of `entries`: the session, and the entries to read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

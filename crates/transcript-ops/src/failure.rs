@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Why a function failed. Names the file and never quotes the content of an entry.
+/// The error of a function. Names the file and never quotes the content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// The stable name of what went wrong, such as `not-found` or `busy`.
     pub kind: Cow<'static, str>,
-    /// What happened, in words.
+    /// The message, for people.
     pub message: String,
     /// The file, or the folder that was searched.
     pub path: Option<String>,
@@ -29,7 +29,7 @@ pub struct Failure {
     names_option: bool,
 }
 
-/// What a caller can do about a failure. Python and Node have an exception for each, of the same name with `Error` after it.
+/// The class of a failure, by the reaction of a caller. Python and Node have an exception for each, of the same name with `Error` after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum FailureClass {
@@ -125,9 +125,9 @@ impl Failure {
         self.names_option.then_some(option)
     }
 
-    /// Is of another kind.
+    /// Returns the failure with another kind.
     #[must_use]
-    pub fn of_kind(mut self, kind: &'static str) -> Self {
+    pub fn with_kind(mut self, kind: &'static str) -> Self {
         self.kind = kind.into();
         self
     }
@@ -167,7 +167,7 @@ impl Failure {
         Self::new("panic", format!("a defect of transcript: {text}"))
     }
 
-    /// Returns what a caller can do about it.
+    /// Returns the class of the failure.
     #[must_use]
     pub fn class(&self) -> FailureClass {
         let mut classes = CLASSES.iter();
@@ -196,7 +196,7 @@ impl Failure {
 /// Reads options, which a binding wrote as JSON.
 ///
 /// # Errors
-/// When they cannot be used: says which, in words that are not those of this language.
+/// When an option cannot be used: names it, in words that suit every language.
 pub fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let error = match serde_json::from_str(text) {
         Ok(options) => return Ok(options),

@@ -1,4 +1,4 @@
-//! How long a request may be, as options name it.
+//! The maximum length of a request, as options name it.
 
 use serde::Deserialize;
 use transcript_session::{Fit, Policy, parse_fit};
@@ -28,7 +28,7 @@ pub fn limit(
     let limit = match fit {
         None => return Ok(None),
         Some(_) if policy == Policy::Vendor => {
-            let reason = "the client sends the whole conversation; use the policy recover";
+            let reason = "Claude Code sends the whole conversation; use the policy recover";
             return Err(Failure::option("fit", reason));
         }
         Some(Limit::Tokens(tokens)) => Fit::messages(*tokens),

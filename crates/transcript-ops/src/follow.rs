@@ -14,14 +14,14 @@ use crate::failure::Failure;
 use crate::sink::{Result, Sink, shown};
 use crate::wire::{EntryRecord, TailRecord};
 
-/// Which session is followed, and how: options.
+/// The options of `follow`: the session, the start, the records.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FollowSettings {
     /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     session: PathBuf,
-    /// Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
+    /// The start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
     #[serde(default = "first")]
     from: String,
     /// Starts with this number of the last entries instead.
@@ -37,7 +37,7 @@ pub struct FollowSettings {
     raw_entries: bool,
 }
 
-/// Which sessions are followed, and how: options.
+/// The options of `watch`: the sessions, the start, the records.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,7 +45,7 @@ pub struct WatchSettings {
     /// Folders of projects, and sessions; all sessions of the store if there are none.
     #[serde(default, rename = "in")]
     places: Vec<PathBuf>,
-    /// Where to start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
+    /// The start: `start`, `end`, or the `checkpoint` of an entry after which to continue.
     #[serde(default = "end")]
     from: String,
     /// Starts with this number of the last entries instead.
@@ -61,7 +61,7 @@ pub struct WatchSettings {
     raw_entries: bool,
 }
 
-/// What follows files, and how its events are written.
+/// The followers of files, and the form of their events.
 #[derive(Debug)]
 pub struct Following {
     /// The files.
@@ -129,7 +129,7 @@ impl FollowSettings {
             found => found?.path,
         };
         let path = std::path::absolute(&path)?;
-        // What is only in the archive does not grow.
+        // A file that is only in the archive never grows: to wait for it would be to wait forever.
         let disk = context.read_disk();
         let live_disk = context.live_disk();
         let is_archived = live_disk.metadata(&path).is_err() && disk.metadata(&path).is_ok();
@@ -183,7 +183,7 @@ impl Following {
     /// Those of the sink.
     pub fn write(&self, event: &FollowEvent, sink: &mut dyn Sink) -> Result<usize> {
         let EventKind::Entry(entry) = &event.kind else {
-            if let Some(record) = TailRecord::of_event(&event.path, &event.kind) {
+            if let Some(record) = TailRecord::from_event(&event.path, &event.kind) {
                 sink.record(&record)?;
             }
             return Ok(0);
@@ -196,7 +196,7 @@ impl Following {
         record.write(&mut line, |json| shown(is_terminal, json))?;
         sink.json(&line)?;
         for change in &entry.changes {
-            if let Some(record) = TailRecord::of_change(&event.path, change) {
+            if let Some(record) = TailRecord::from_change(&event.path, change) {
                 sink.record(&record)?;
             }
         }
@@ -208,11 +208,11 @@ impl Following {
 #[must_use]
 pub fn entry_record(entry: &FollowedEntry, raw_entry: bool) -> EntryRecord<'_> {
     let mut record = match entry.envelope() {
-        Some(envelope) => EntryRecord::of_line(&entry.text, &envelope, raw_entry),
+        Some(envelope) => EntryRecord::from_line(&entry.text, &envelope, raw_entry),
         None => {
             let object = Object::parse(&entry.text).ok();
             let id = |name| Some(object.as_ref()?.str(name)?.into_owned());
-            let mut record = EntryRecord::of_body(&entry.text, raw_entry);
+            let mut record = EntryRecord::from_body(&entry.text, raw_entry);
             (record.uuid, record.parent_uuid) = (id("uuid"), id("parentUuid"));
             record
         }

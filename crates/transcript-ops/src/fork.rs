@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::sink::{self, Sink};
 use crate::wire::ForkRecord;
 
-/// Which conversation is copied, and where to: options.
+/// The options of `fork`: the conversation to copy, and the new file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

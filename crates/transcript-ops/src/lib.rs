@@ -1,4 +1,4 @@
-//! What can be asked about sessions, and what can be done with them, once for all front ends.
+//! The operations on sessions, once for all front ends.
 //!
 //! An [`Operation`] has a name and typed options; [`Operation::run`] gives the records of [`wire`] to a [`Sink`]. The command,
 //! the page and the bindings make operations of their arguments, and show the records. Where people are shown something
@@ -37,7 +37,7 @@ pub mod usage;
 pub mod verify;
 pub mod wire;
 
-pub use context::{Context, FindError, FoundBy, FoundSession, Place, PolicyName, Selection};
+pub use context::{Context, FindError, FoundBy, FoundSession, PolicyName, Selection, StoreOptions};
 pub use conversation_end::{ConversationEnd, find_entry};
 pub use failure::Failure;
 pub use operation::{Call, Operation};

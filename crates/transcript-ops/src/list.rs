@@ -12,12 +12,12 @@ use transcript_reader::{Listing, SessionRow, SessionState, subagents_on};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::selection::Window;
+use crate::selection::TimeWindow;
 use crate::sink::{self, Sink};
 use crate::usage::{Costs, kept_costs};
 use crate::wire::SessionRecord;
 
-/// Which sessions are listed, and in which order: options.
+/// The options of `list`: the sessions and their order.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -53,7 +53,7 @@ pub struct ListSettings {
     pub all: bool,
 }
 
-/// How a session ended.
+/// The state in which a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -86,7 +86,7 @@ pub enum SessionOrder {
     Title,
 }
 
-/// What sessions that are put together have in common.
+/// The criterion by which sessions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -100,9 +100,9 @@ pub enum SessionGroup {
 pub struct ListedSessions<'l> {
     /// All sessions that there are, and the errors.
     pub listing: &'l Listing,
-    /// Those that are listed, in order.
+    /// The listed sessions, in order.
     pub rows: Vec<&'l SessionRow>,
-    /// What sessions cost of which this is known.
+    /// The cost of the sessions of which it is known.
     pub costs: Costs,
     context: &'l Context,
 }
@@ -116,7 +116,7 @@ pub fn with_list<T>(
     context: &Context,
     then: impl FnOnce(ListedSessions<'_>) -> T,
 ) -> Result<T, Failure> {
-    let window = Window::read(settings.since.as_deref(), settings.until.as_deref())?;
+    let window = TimeWindow::read(settings.since.as_deref(), settings.until.as_deref())?;
     let store = context.store()?;
     let (live, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
@@ -141,7 +141,7 @@ pub fn with_list<T>(
         Some(project) => listing.of_project(project, true),
         None => listing.rows.iter().collect(),
     };
-    rows.retain(|row| settings.wants(row, window));
+    rows.retain(|row| settings.selects(row, window));
     sort(&mut rows, settings.sort);
     rows.truncate(settings.limit.unwrap_or(rows.len()));
     if settings.by.is_some() {
@@ -188,7 +188,7 @@ impl ListedSessions<'_> {
 }
 
 impl ListSettings {
-    fn wants(&self, row: &SessionRow, window: Window) -> bool {
+    fn selects(&self, row: &SessionRow, window: TimeWindow) -> bool {
         let text = self.text.as_deref().map(comparable);
         let created = row.created.as_deref();
         let created = created.and_then(|created| time::millis(created.as_bytes()));

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::sink::{self, Sink};
 use crate::wire::MoveReport;
 
-/// Which sessions are moved, and where to: options.
+/// The options of `move`: the old and the new folder.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub struct MoveSettings {
     /// Leaves the sessions where they are, and writes copies with new ids.
     #[serde(default)]
     pub copy: bool,
-    /// Undoes what the same move did. Not with `copy`.
+    /// Undoes the same move. Not with `copy`.
     #[serde(default)]
     pub undo: bool,
     /// Changes nothing, and returns what would be moved.

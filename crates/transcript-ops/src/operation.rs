@@ -1,11 +1,11 @@
-//! What can be asked about sessions, and what can be done with them.
+//! The operations on sessions, with their names and options.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use transcript_manage::list_archived;
 
-use crate::context::{ArchiveChoice, Context, Place};
+use crate::context::{ArchiveChoice, Context, StoreOptions};
 use crate::documents::{self, ExportSettings};
 use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
@@ -71,7 +71,7 @@ pub enum Operation {
     Move(MoveSettings),
     /// Returns the conversation of a session: `session`, its entries, `end`.
     Entries(EntriesSettings),
-    /// Returns what continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
+    /// Returns the request that continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
     /// another format is not an error: the record then has a `reason`, and `resumable` is false.
     Request(RequestOptions),
     /// Reports what is wrong with sessions, and what a resume would lose: a record for each session of a folder, for a file,
@@ -81,7 +81,7 @@ pub enum Operation {
     Repair(RepairSettings),
     /// Finds entries in all sessions, or in some: records `hit`, then `end`.
     Search(SearchSettings),
-    /// Returns what sessions cost: a record `row` for each combination of the kinds in `by`, then `total`.
+    /// Returns the cost of sessions: a record `row` for each combination of the kinds in `by`, then `total`.
     Usage(UsageSettings),
     /// Writes the conversation of a session to a file, without what looks like a secret. A page has the conversation and,
     /// folded, its subagents, branches and thinking. Fails with `exists` if the file exists, unless `force` is true.
@@ -107,15 +107,15 @@ pub struct NoOptions {}
 pub struct Call {
     /// The operation.
     pub operation: Operation,
-    /// Where sessions are looked for.
-    pub place: Place,
+    /// The store and the archive.
+    pub place: StoreOptions,
 }
 
 impl<'de> Deserialize<'de> for Call {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let mut options = Map::<String, Value>::deserialize(deserializer)?;
         let mut place = Map::new();
-        for name in Place::NAMES {
+        for name in StoreOptions::OPTION_NAMES {
             if let Some(value) = options.remove(name) {
                 place.insert(name.to_owned(), value);
             }
@@ -128,7 +128,8 @@ impl<'de> Deserialize<'de> for Call {
                 "there is no option `{other}`"
             )));
         }
-        let mut place = Place::deserialize(Value::Object(place)).map_err(D::Error::custom)?;
+        let mut place =
+            StoreOptions::deserialize(Value::Object(place)).map_err(D::Error::custom)?;
         if matches!(operation, Operation::ListArchived(_)) {
             // The archive is what is listed.
             place.archive.get_or_insert(ArchiveChoice::Default(true));
@@ -141,14 +142,14 @@ impl Call {
     /// Reads an operation and its options from JSON.
     ///
     /// # Errors
-    /// When they cannot be used: says which.
+    /// When an option cannot be used: names it.
     pub fn parse(text: &str) -> std::result::Result<Self, Failure> {
         read_options(text)
     }
 }
 
 impl Operation {
-    /// Returns the names of those options of [`Place`] that the operation of this name has.
+    /// Returns the names of those options of [`StoreOptions`] that the operation of this name has.
     pub(crate) fn place_options(name: &str) -> &'static [&'static str] {
         match name {
             "listSessions"
@@ -162,14 +163,14 @@ impl Operation {
             | "forkSession"
             | "setArchived"
             | "move"
-            // What is only in the archive does not grow.
+            // An archived file never grows, so `watch` has no archive.
             | "watch" => &["root"],
             "redact" => &[],
-            _ => &Place::NAMES,
+            _ => &StoreOptions::OPTION_NAMES,
         }
     }
 
-    /// Returns how many records the operation of this name has: `none`, `one`, `list` (few enough to wait for all), or
+    /// Returns the number of records of the operation of this name: `none`, `one`, `list` (few enough to wait for all), or
     /// `stream` (many, or those that are still to come).
     #[cfg(feature = "schema")]
     pub(crate) fn returns(name: &str) -> &'static str {

@@ -1,4 +1,4 @@
-//! Who gets a request, as options name it.
+//! The provider of a request, as options name it.
 
 use transcript_session::{Policy, Provider};
 
@@ -12,7 +12,7 @@ pub fn named(name: Option<&str>, policy: Policy) -> Result<Provider, Failure> {
     match name {
         None => Ok(Provider::default()),
         Some(_) if policy == Policy::Vendor => {
-            let reason = "the client makes requests for its own provider; use the policy recover";
+            let reason = "Claude Code makes requests for its own provider; use the policy recover";
             Err(Failure::option("provider", reason))
         }
         Some(name) => name

@@ -14,14 +14,14 @@ use crate::failure::Failure;
 use crate::sink::{Result, Sink};
 use crate::wire::{NotCopiedRecord, RepairReport};
 
-/// Which session is repaired, and how: options.
+/// The options of `repair`: the session, and the file to write.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RepairSettings {
     /// The session: a path, an id, the start of one, a title, the id of a subagent, or `latest`.
     pub session: PathBuf,
-    /// Where the repaired session is written: a new file.
+    /// The new file for the repaired session.
     pub out: Option<PathBuf>,
     /// Whether the repaired session is written as a copy with a new session id, and new ids of its entries; without `out` it is
     /// next to the original.
@@ -46,7 +46,7 @@ pub struct Repaired {
     pub repair: SessionRepair,
     /// Its record.
     pub report: RepairReport,
-    /// Why it was not written.
+    /// The reason why it was not written.
     pub refused: Option<Error>,
 }
 
@@ -105,7 +105,7 @@ fn is_refusal(kind: ErrorKind) -> bool {
 pub(crate) struct UndoneRepair<'a> {
     /// The file, as it was before the repair.
     path: Cow<'a, str>,
-    /// Where the repaired file is now.
+    /// The path of the repaired file now.
     repaired: Cow<'a, str>,
 }
 

@@ -45,7 +45,7 @@ pub struct RequestOptions {
     fit: Option<Limit>,
     /// The number of turns at the end that `fit` never changes; 2 by default.
     fit_turns: Option<usize>,
-    /// Who gets the request and accepts it: `messages` (the Messages API, the default), `converse` (Converse of Amazon Bedrock)
+    /// The provider that gets the request and accepts it: `messages` (the Messages API, the default), `converse` (Converse of Amazon Bedrock)
     /// or `vertex` (Claude on Google Vertex AI). The messages have the form of the Messages API in any case; to convert them is
     /// up to the caller. Not under the policy `vendor`.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["messages", "converse", "vertex", null])))]
@@ -55,12 +55,12 @@ pub struct RequestOptions {
     full: bool,
 }
 
-/// What a request is to be made of.
+/// The settings of a request.
 #[derive(Clone, Debug)]
 pub struct RequestSettings {
     /// The rules.
     pub policy: Policy,
-    /// Where the conversation ends.
+    /// The end of the conversation.
     pub end: ConversationEnd,
     /// The next message of the user.
     pub prompt: Option<String>,
@@ -72,18 +72,18 @@ pub struct RequestSettings {
     pub client_version: Option<ClientVersion>,
     /// The maximum length.
     pub fit: Option<Fit>,
-    /// Which provider accepts it.
+    /// The provider that accepts it.
     pub provider: Provider,
     /// Reads the whole file, also where its end is enough.
     pub full: bool,
-    /// Without the state of the session and its usage.
+    /// Whether the state of the session and its usage are omitted.
     pub only_messages: bool,
 }
 
 /// A request, and what it was made from.
 #[derive(Debug)]
 pub struct BuiltRequest<'h> {
-    /// What was read of the session.
+    /// The session, or its end.
     pub history: &'h History,
     /// Its tree.
     pub tree: Tree<'h>,
@@ -91,9 +91,9 @@ pub struct BuiltRequest<'h> {
     pub request: Request,
     /// The state of the session at the end; empty if only the messages were wanted.
     pub state: PathState,
-    /// What the answers report; empty if only the messages were wanted.
+    /// The token counts of the answers; empty if only the messages were wanted.
     pub usage: Vec<Usage>,
-    /// Why the end of the file was not enough; `None` if it was, or was not tried.
+    /// The reason why the end of the file was not enough; `None` if it was, or was not tried.
     pub reason: Option<&'static str>,
     /// The maximum length.
     pub fit: Option<Fit>,
@@ -106,7 +106,7 @@ impl BuiltRequest<'_> {
         context_window(self.request.model.as_deref()?)
     }
 
-    /// Returns how long the request is, and by how much it is too long.
+    /// Returns the length of the request, and its excess over the limit.
     #[must_use]
     pub fn tokens(&self) -> TokensRecord {
         TokensRecord::new(&self.request.tokens(), self.window(), self.fit)
@@ -193,7 +193,7 @@ fn open(context: &Context, path: &Path) -> std::result::Result<Source, transcrip
     Ok(source)
 }
 
-/// Returns why a file of another format cannot be resumed; `None` for any other error.
+/// Returns the reason why a file of another format cannot be resumed; `None` for any other error.
 #[must_use]
 pub fn other_format(error: &transcript_reader::Error) -> Option<String> {
     match error.kind() {
@@ -231,7 +231,7 @@ impl RequestSettings {
             tree = tree.for_client(self.client_version);
         }
         self.end.validate(&tree)?;
-        // What is printed verbatim stays in the file until then.
+        // Long blocks stay in the file until they are printed, so memory does not grow with them.
         let mut options = request::RequestOptions::new()
             .now(Timestamp::now().as_millisecond())
             .provider(self.provider)

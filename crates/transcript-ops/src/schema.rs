@@ -1,4 +1,4 @@
-//! What operations, commands and records look like as JSON: one JSON schema for all of them.
+//! The JSON schema of all operations, commands and records.
 //!
 //! `docs/operations.json` is [`document`], and the signatures for Python and TypeScript are made of it.
 
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::Failure;
-use crate::context::Place;
+use crate::context::StoreOptions;
 use crate::documents::ExportedDocument;
 use crate::operation::Operation;
 use crate::redact::RedactedText;
@@ -88,7 +88,7 @@ pub fn document() -> Value {
             }),
         );
     }
-    let place = of::<Place>(&mut options);
+    let place = of::<StoreOptions>(&mut options);
     let commands = of::<CommandLine<'static>>(&mut records);
     let answer = of::<Answer<'static>>(&mut records);
     let failure = of::<Failure>(&mut records);

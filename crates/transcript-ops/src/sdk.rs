@@ -55,14 +55,14 @@ pub struct SdkSessions {
     policy: Policy,
 }
 
-/// Which sessions [`SdkSessions::list`] returns.
+/// The options of [`SdkSessions::list`].
 #[derive(Clone, Debug)]
 pub struct ListOptions {
     /// The folder of a project; `None` for all projects.
     pub directory: Option<PathBuf>,
     /// At most this many; `None` or 0 for all.
     pub limit: Option<usize>,
-    /// How many of the newest to skip.
+    /// The number of newest sessions to skip.
     pub offset: usize,
     /// Whether the other worktrees of the repository count as the project.
     pub include_worktrees: bool,
@@ -82,12 +82,12 @@ impl Default for ListOptions {
     }
 }
 
-/// Which messages of a conversation are read.
+/// The options for reading the messages of a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct MessageOptions {
     /// At most this many; `None` or 0 for all.
     pub limit: Option<usize>,
-    /// How many of the oldest to skip.
+    /// The number of oldest messages to skip.
     pub offset: usize,
     /// Whether messages before the last compaction, which the model no longer sees, are included.
     pub compacted: bool,
@@ -121,11 +121,11 @@ pub struct SdkMessage<'a> {
     pub is_transcript_only: bool,
     /// Whether it is a prompt that was queued while the model was working, which then got it within that turn.
     pub is_queued: bool,
-    /// Who wrote it, such as `{"kind":"human"}`, verbatim JSON; `None` if the entry does not contain it.
+    /// Its author, such as `{"kind":"human"}`, verbatim JSON; `None` if the entry does not contain it.
     pub origin: Option<&'a str>,
 }
 
-/// What made a call of [`SdkSessions::messages`] end early: the session, or the caller.
+/// The error that ended a call of [`SdkSessions::messages`]: of the session, or of the caller.
 #[derive(Debug)]
 pub enum MessageError<E> {
     /// The session cannot be read.
@@ -187,6 +187,7 @@ impl SdkSessions {
         let programs = ["sdk-cli", "sdk-ts", "sdk-py"].map(Some);
         let is_program = |row: &SessionRow| programs.contains(&row.entrypoint.as_deref());
         rows.retain(|row| is_shown(row) && (options.include_programmatic || !is_program(row)));
+        // Sorted before ids are compared: of copies in several folders the newest stays.
         rows.sort_by_key(|row| std::cmp::Reverse(row.file_millis));
         let mut ids = std::collections::HashSet::new();
         rows.retain(|row| ids.insert(row.session_id.clone()));
@@ -225,6 +226,7 @@ impl SdkSessions {
             return Ok(());
         };
         let source = Source::open_on(&self.read_disk(), &path)?;
+        // The end of the file does not have what compactions removed.
         let history = if options.compacted {
             History::read(source)?
         } else {
@@ -243,7 +245,7 @@ impl SdkSessions {
             (tree, path)
         };
         let hidden = Flags::META | Flags::SIDECHAIN | Flags::TEAM;
-        let reading = Reading {
+        let reading = MessageReader {
             history: &history,
             hidden,
             agent: None,
@@ -278,7 +280,7 @@ impl SdkSessions {
         };
         let history = History::open_on(&self.read_disk(), &agent.path)?;
         let tree = history.tree(self.policy);
-        let reading = Reading {
+        let reading = MessageReader {
             history: &history,
             hidden: Flags::empty(),
             agent: Some(&agent),
@@ -331,6 +333,7 @@ impl SdkSessions {
         directory: Option<&Path>,
     ) -> Result<(), Error> {
         let path = self.existing(id, directory)?;
+        // Replaced as a whole: a reader sees the old mark or the new one, also after a kill.
         let path = path.with_extension("").join("archived.json");
         let new = path.with_extension(format!("json.{}.new", uuid::Uuid::new_v4()));
         let at = format!("{:.3}", jiff::Timestamp::now());
@@ -346,11 +349,13 @@ impl SdkSessions {
     /// [`ErrorKind::NotAnId`], [`ErrorKind::NoSuchSession`], [`ErrorKind::Delete`].
     pub fn delete(&self, id: &str, directory: Option<&Path>) -> Result<(), Error> {
         let path = self.existing(id, directory)?;
+        // Another process may delete it as well; then it is deleted all the same.
         let removed = |removed: io::Result<()>, path: &Path| match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(|error| Error::io(ErrorKind::Delete, path, error)),
         };
         let disk = self.store.disk();
+        // The file first: without it the session is gone from every list, even if the folder cannot be removed.
         removed(disk.remove(&path), &path)?;
         let folder = path.with_extension("");
         removed(disk.remove_folder_with_content(&folder), &folder)
@@ -393,6 +398,7 @@ impl SdkSessions {
     /// # Errors
     /// When the folder of projects cannot be read.
     pub fn find(&self, id: &str, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
+        // The id becomes a part of a path: `..` must not lead out of the store.
         if check_id(id, self.store.root()).is_err() {
             return Ok(None);
         }
@@ -451,6 +457,7 @@ impl SdkSessions {
         };
         let folders = entries.flatten().map(|entry| root.join(entry.name));
         let mut folders: Vec<_> = folders.filter(|path| disk.is_folder(path)).collect();
+        // A disk lists folders in any order; of copies, the same one is to be found each time.
         folders.sort();
         Ok(folders)
     }
@@ -478,13 +485,13 @@ impl SdkSessions {
 }
 
 /// Reads the messages of a path.
-struct Reading<'h> {
+struct MessageReader<'h> {
     history: &'h History,
     hidden: Flags,
     agent: Option<&'h Subagent>,
 }
 
-impl Reading<'_> {
+impl MessageReader<'_> {
     fn run<E>(
         &self,
         tree: &Tree<'_>,
@@ -500,7 +507,7 @@ impl Reading<'_> {
         for entry in &path.entries {
             let entry = index.entry(entry.entry_no());
             if is_queued(&entry) {
-                // What hides a prompt is in the attachment.
+                // The flags that hide a queued prompt are in its attachment, not in the envelope.
                 let body = Object::parse(bodies.get(&entry)?.text).ok();
                 let is_read = body.as_ref().and_then(QueuedPrompt::read).is_some();
                 if !is_read || entry.flags().intersects(self.hidden - Flags::META) {
@@ -514,6 +521,7 @@ impl Reading<'_> {
                 }
             }
             shown.push(entry);
+            // System entries after the last message are dropped below.
             if entry.kind() != EntryKind::System {
                 end = shown.len();
             }
@@ -524,6 +532,8 @@ impl Reading<'_> {
         let parent_agent = meta.as_ref().and_then(|meta| meta.parent_agent_id());
         let mut parent = None;
         for entry in page(shown, options.limit, options.offset) {
+            // The message before it that is shown. Entries that are not shown may be between them, and their uuids would lead
+            // nowhere.
             let own_parent = || entry.parent().map(|id| index.id_text(id));
             let parent_uuid = parent.take().or_else(own_parent);
             let body = Object::parse(bodies.get(&entry)?.text).ok();
@@ -531,6 +541,7 @@ impl Reading<'_> {
             let (session, timestamp) = (text("sessionId"), text("timestamp"));
             let queued = body.as_ref().filter(|_| is_queued(&entry));
             let mut queued = queued.and_then(QueuedPrompt::read);
+            // The uuid with which the caller queued the prompt: that of the attachment is new to it.
             let given = queued.as_mut().and_then(|queued| queued.uuid.take());
             let own = || entry.uuid().map(|id| index.id_text(id));
             let uuid = given.or_else(own).unwrap_or_default();
@@ -620,7 +631,7 @@ fn check_id(id: &str, root: &Path) -> Result<(), Error> {
 /// make tags differ that look the same.
 fn visible(text: &str) -> String {
     /// Removing a character may leave two that are one in the compatibility form.
-    const ROUNDS: usize = 10;
+    const MAX_ROUNDS: usize = 10;
     let is_seen = |c: &char| {
         !matches!(
             c.general_category(),
@@ -628,7 +639,7 @@ fn visible(text: &str) -> String {
         )
     };
     let mut text = text.to_owned();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let shorter: String = text.nfkc().filter(is_seen).collect();
         if shorter == text {
             break;

@@ -12,7 +12,7 @@ use crate::sdk::{
 };
 use crate::sink::{Result, Sink, Stop};
 
-/// Which sessions are listed: options.
+/// The options for listing sessions.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -43,7 +43,7 @@ pub struct SdkArguments {
     directory: Option<PathBuf>,
 }
 
-/// Which messages are read: options.
+/// The options for reading messages.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -69,7 +69,7 @@ pub struct MessageArguments {
     policy: PolicyName,
 }
 
-/// Which messages of a subagent are read: options.
+/// The options for reading messages of a subagent.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -136,7 +136,7 @@ pub struct ArchivedArguments {
     directory: Option<PathBuf>,
 }
 
-/// Which part of a session is copied: options.
+/// The options of a fork: the part of the session to copy.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

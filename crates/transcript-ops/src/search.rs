@@ -18,7 +18,7 @@ const CONTEXT_LINE_LEN: usize = 400;
 /// The maximum length of a snippet, in characters.
 const MAX_SNIPPET_LEN: usize = 64 << 10;
 
-/// What is searched for, and where: options.
+/// The options of a search: the query, the sessions, the limit.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -52,10 +52,10 @@ pub struct SearchSettings {
     pub sort: SortName,
     /// The number of lines of the text before and after the match in a snippet, which has 160 characters by default.
     pub context: Option<usize>,
-    /// What is returned: each hit, the sessions with hits, or only their number in `end`.
+    /// The output: each hit, the sessions with hits, or only their number in `end`.
     #[serde(default)]
     pub output: SearchOutput,
-    /// Whether what is known about the files is kept in the cache folder, and used.
+    /// Whether the search uses the cache folder, and adds to it.
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub cache: Option<bool>,
     /// Whether archived sessions whose files are gone are omitted.
@@ -75,7 +75,7 @@ pub enum SortName {
     Time,
 }
 
-/// What a search returns.
+/// The output of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(Serialize, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -91,23 +91,23 @@ pub enum SearchOutput {
 
 /// The result of a search.
 #[derive(Debug)]
-pub struct Found<'c> {
+pub struct SearchRun<'c> {
     /// The sessions that were searched.
     pub catalog: &'c Catalog,
-    /// What was searched for.
+    /// The query.
     pub query: &'c Query,
-    /// How.
+    /// The options.
     pub options: SearchOptions,
     /// The hits.
     pub search: Search<'c>,
 }
 
-/// Why a search was not made.
+/// The reason why there was no search.
 #[derive(Debug)]
 pub enum SearchError {
     /// The query has a mistake.
     Query(QueryError),
-    /// It failed.
+    /// The search failed.
     Failed(Failure),
 }
 
@@ -133,7 +133,7 @@ impl From<SearchError> for Failure {
 pub fn with_search<T>(
     settings: &SearchSettings,
     context: &Context,
-    then: impl FnOnce(Found<'_>) -> T,
+    then: impl FnOnce(SearchRun<'_>) -> T,
 ) -> std::result::Result<T, SearchError> {
     let query = settings.parsed()?;
     let catalog = context.catalog(&Selection {
@@ -146,7 +146,7 @@ pub fn with_search<T>(
     context.expect(catalog.bytes());
     let search = catalog.search(&query, &options);
     let search = search.map_err(|error| Failure::new("search-failed", error.to_string()))?;
-    Ok(then(Found {
+    Ok(then(SearchRun {
         catalog: &catalog,
         query: &query,
         options,
@@ -173,7 +173,7 @@ pub(crate) fn search(
     }
 }
 
-impl Found<'_> {
+impl SearchRun<'_> {
     /// Writes the records of what was found. `problem` gets why a hit cannot be read.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Which entries are selected: the same options, with the same meaning, for every operation.
+//! The options that select entries: the same, with the same meaning, for every operation.
 
 use std::collections::VecDeque;
 use std::result::Result;
@@ -24,20 +24,20 @@ const MAX_CALLS: usize = 1024;
 /// The longest id of a call, in bytes.
 const MAX_ID: usize = 256;
 
-/// Which entries are selected.
+/// The options that select entries.
 #[derive(Clone, Debug, Default)]
 pub struct EntryOptions {
     /// Only entries with one of these roles.
     pub role: Vec<RoleName>,
     /// Only calls of one of these tools, and their results.
     pub tool: Vec<String>,
-    /// Only what contains this text, ignoring case.
+    /// Only entries that contain this text, ignoring case.
     pub text: Option<String>,
     /// Only from this time on.
     pub since: Option<String>,
     /// Only up to this time.
     pub until: Option<String>,
-    /// Only what was written on this branch of git.
+    /// Only entries that were written on this branch of git.
     pub branch: Option<String>,
     /// Only this number of the last ones.
     pub last: Option<usize>,
@@ -45,7 +45,7 @@ pub struct EntryOptions {
 
 /// A range of times, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct TimeWindow {
     pub(crate) since: i64,
     pub(crate) until: i64,
 }
@@ -54,10 +54,10 @@ pub(crate) struct Window {
 #[derive(Clone, Debug)]
 pub struct EntrySelection {
     options: EntryOptions,
-    window: Window,
+    window: TimeWindow,
 }
 
-/// Who an entry is from.
+/// The author of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -72,17 +72,17 @@ pub enum RoleName {
     System,
 }
 
-/// What the entries above decide about the next one.
+/// The state of a filter after the entries above: they decide about results of calls, and about entries without a time.
 #[derive(Debug, Default)]
-pub struct Above {
+pub struct FilterState {
     /// Open calls of the selected tools, oldest first. Their results are selected too.
-    calls: Calls,
+    calls: OpenCalls,
     /// Whether the last time was within the window.
     is_in: Option<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Calls(VecDeque<String>);
+struct OpenCalls(VecDeque<String>);
 
 impl EntryOptions {
     /// Reads the times.
@@ -90,7 +90,7 @@ impl EntryOptions {
     /// # Errors
     /// When one of them cannot be used.
     pub fn selection(self) -> Result<EntrySelection, Failure> {
-        let window = Window::read(self.since.as_deref(), self.until.as_deref())?;
+        let window = TimeWindow::read(self.since.as_deref(), self.until.as_deref())?;
         Ok(EntrySelection {
             options: self,
             window,
@@ -98,8 +98,8 @@ impl EntryOptions {
     }
 }
 
-impl Window {
-    const ALWAYS: Self = Self {
+impl TimeWindow {
+    const UNLIMITED: Self = Self {
         since: i64::MIN,
         until: i64::MAX,
     };
@@ -126,14 +126,14 @@ impl Window {
     }
 }
 
-/// What was omitted since the last entry that was not.
+/// The kinds of entries that were omitted since the last one that was not.
 #[derive(Debug, Default)]
-struct Omitted {
+struct OmittedEntries {
     has_prompt: bool,
     has_answer: bool,
 }
 
-impl Omitted {
+impl OmittedEntries {
     fn note(&mut self, entry: &EntryRef<'_>) {
         self.has_prompt |= is_prompt(entry);
         self.has_answer |= entry.kind() == EntryKind::Assistant;
@@ -158,7 +158,7 @@ impl EntrySelection {
     /// Returns whether every entry is selected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.window == Window::ALWAYS && !self.reads_bodies()
+        self.window == TimeWindow::UNLIMITED && !self.reads_bodies()
     }
 
     /// Returns the number of the last ones that are selected; `None` if it is not limited.
@@ -183,17 +183,17 @@ impl EntrySelection {
 
     /// Returns whether an entry matches every given option. Must be called for every entry in file
     /// order.
-    pub fn wants(&self, entry: &Entry<'_>, above: &mut Above) -> bool {
+    pub fn selects(&self, entry: &Entry<'_>, above: &mut FilterState) -> bool {
         let time = entry.object().str("timestamp");
         let millis = time.and_then(|time| time::millis(time.as_bytes()));
-        self.wants_at(entry, millis, above)
+        self.selects_at(entry, millis, above)
     }
 
-    fn wants_at(&self, entry: &Entry<'_>, millis: Option<i64>, above: &mut Above) -> bool {
+    fn selects_at(&self, entry: &Entry<'_>, millis: Option<i64>, above: &mut FilterState) -> bool {
         let EntryOptions { role, tool, .. } = &self.options;
         let content = message_content(entry);
         // Evaluated first: calls must be tracked even if another option rejects the entry.
-        let has_tool = tool.is_empty() || self.is_of_tool(content, &mut above.calls);
+        let has_tool = tool.is_empty() || self.has_selected_tool(content, &mut above.calls);
         let is_in = self.window.holds(millis, &mut above.is_in);
         let is_role = || role_of(entry, content).is_some_and(|one| role.contains(&one));
         let is_on = |branch: &String| entry.object().str("gitBranch").as_deref() == Some(&**branch);
@@ -202,7 +202,7 @@ impl EntrySelection {
             && is_in
             && (role.is_empty() || is_role())
             && self.options.branch.as_ref().is_none_or(is_on)
-            && text.is_none_or(|text| says(entry, content, text))
+            && text.is_none_or(|text| contains_text(entry, content, text))
     }
 
     /// Removes the entries of a path that are not selected. Bodies are read only if an option needs
@@ -219,15 +219,15 @@ impl EntrySelection {
         let entries = &mut path.entries;
         let mut removed = Vec::new();
         if !self.is_empty() {
-            let (mut bodies, mut above) = (Bodies::new(source), Above::default());
+            let (mut bodies, mut above) = (Bodies::new(source), FilterState::default());
             let all = std::mem::take(entries);
-            let mut omitted = Omitted::default();
+            let mut omitted = OmittedEntries::default();
             for mut path_entry in all {
                 let entry = index.entry(path_entry.entry_no());
                 let is_wanted = if self.reads_bodies() {
                     let body = bodies.get(&entry)?;
                     let parsed = Entry::parse(body.text);
-                    parsed.is_ok_and(|parsed| self.wants_at(&parsed, entry.millis(), &mut above))
+                    parsed.is_ok_and(|parsed| self.selects_at(&parsed, entry.millis(), &mut above))
                 } else {
                     self.window.holds(entry.millis(), &mut above.is_in)
                 };
@@ -248,7 +248,7 @@ impl EntrySelection {
         Ok(())
     }
 
-    fn is_of_tool(&self, content: Option<Raw<'_>>, calls: &mut Calls) -> bool {
+    fn has_selected_tool(&self, content: Option<Raw<'_>>, calls: &mut OpenCalls) -> bool {
         let mut is_any = false;
         for block in content.map(blocks).unwrap_or_default() {
             let Some(object) = block.object() else {
@@ -267,7 +267,7 @@ impl EntrySelection {
     }
 }
 
-impl Calls {
+impl OpenCalls {
     fn open(&mut self, id: &str) {
         if id.len() > MAX_ID {
             return;
@@ -310,7 +310,7 @@ fn queued(entry: &Entry<'_>) -> Option<String> {
 }
 
 /// Returns whether a text of a message, a result or a system entry contains `text`.
-fn says(entry: &Entry<'_>, content: Option<Raw<'_>>, text: &str) -> bool {
+fn contains_text(entry: &Entry<'_>, content: Option<Raw<'_>>, text: &str) -> bool {
     let text = comparable(text);
     let holds = |said: &str| comparable(said).contains(&text);
     let Some(content) = content else {
@@ -351,8 +351,8 @@ mod tests {
     ];
 
     fn selected(options: EntryOptions, lines: &[impl AsRef<str>]) -> Vec<usize> {
-        let (selection, mut above) = (options.selection().unwrap(), Above::default());
-        let mut wants = |line: &str| selection.wants(&Entry::parse(line).unwrap(), &mut above);
+        let (selection, mut above) = (options.selection().unwrap(), FilterState::default());
+        let mut wants = |line: &str| selection.selects(&Entry::parse(line).unwrap(), &mut above);
         (0..lines.len())
             .filter(|number| wants(lines[*number].as_ref()))
             .collect()
@@ -437,12 +437,12 @@ mod tests {
             tool: vec!["Read".to_owned()],
             ..EntryOptions::default()
         };
-        let (selection, mut above) = (options.selection().unwrap(), Above::default());
+        let (selection, mut above) = (options.selection().unwrap(), FilterState::default());
         for number in 0..3 * MAX_CALLS {
             let line = format!(
                 r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{number}","name":"Read"}}]}}}}"#
             );
-            assert!(selection.wants(&Entry::parse(&line).unwrap(), &mut above));
+            assert!(selection.selects(&Entry::parse(&line).unwrap(), &mut above));
         }
         let mut calls = above.calls;
         assert_eq!(calls.0.len(), MAX_CALLS);

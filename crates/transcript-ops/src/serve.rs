@@ -47,7 +47,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug)]
 pub struct CommandServer<W: Write> {
     session: Session,
-    /// What replies cost that are counted.
+    /// The prices of replies, for `count`.
     prices: Arc<CallPrices>,
     /// Appends that were read but not written yet.
     pending: Vec<PendingAppend>,
@@ -62,7 +62,7 @@ struct PendingAppend {
     drafts: Vec<Draft>,
 }
 
-/// How serving ended.
+/// The result of serving.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Served {
@@ -75,7 +75,7 @@ pub struct Served {
     pub result: Result<(), ServeError>,
 }
 
-/// Why serving ended early.
+/// The error that ended serving early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -90,11 +90,11 @@ pub enum ServeError {
     Close(#[source] Error),
 }
 
-/// Why reading commands ended.
-enum End {
-    OfInput,
+/// The reason why no more commands are read.
+enum StopReason {
+    InputEnded,
     /// The command `close`, with its id. It is not answered yet.
-    Asked(Option<Json<'static>>),
+    CloseCommand(Option<Json<'static>>),
 }
 
 impl<W: Write> CommandServer<W> {
@@ -127,15 +127,18 @@ impl<W: Write> CommandServer<W> {
         let rescue = self.session.writer().rescue();
         let closed = synced.and(self.session.close());
         let result = match end {
-            Ok(End::Asked(id)) => {
+            // The answer to `close` means that everything is durable, so it is written after the session was closed.
+            Ok(StopReason::CloseCommand(id)) => {
                 let answer = closed.map(|()| Answer::done());
                 let answer = answer.map_err(CommandError::from);
-                let given = give(&mut self.out, &mut self.any_failed, id.as_ref(), answer);
-                given
+                let written =
+                    write_answer(&mut self.out, &mut self.any_failed, id.as_ref(), answer);
+                written
                     .and_then(|()| self.out.flush())
                     .map_err(ServeError::Write)
             }
-            Ok(End::OfInput) => closed.map_err(ServeError::Close),
+            Ok(StopReason::InputEnded) => closed.map_err(ServeError::Close),
+            // A session that cannot be closed may lose entries; that the other end is gone does not.
             Err(error) => closed.map_err(ServeError::Close).and(Err(error)),
         };
         Served {
@@ -145,7 +148,7 @@ impl<W: Write> CommandServer<W> {
         }
     }
 
-    fn serve(&mut self, mut input: impl BufRead) -> Result<End, ServeError> {
+    fn serve(&mut self, mut input: impl BufRead) -> Result<StopReason, ServeError> {
         let mut framer = Framer::new();
         loop {
             // Answer everything before blocking on input: the caller may wait for it.
@@ -158,35 +161,39 @@ impl<W: Write> CommandServer<W> {
             };
             let read = rest.len();
             while let Some(line) = framer.next(&mut rest) {
-                if let Some(end) = self.take(line)? {
+                if let Some(end) = self.handle_line(line)? {
                     self.out.flush()?;
                     return Ok(end);
                 }
             }
             input.consume(read);
             if read == 0 {
+                // A last command without a newline is run, too: the caller may have ended after it.
                 let end = match framer.finish() {
-                    Some(line) => self.take(line)?,
+                    Some(line) => self.handle_line(line)?,
                     None => None,
                 };
                 self.write_waiting()?;
                 self.out.flush()?;
-                return Ok(end.unwrap_or(End::OfInput));
+                return Ok(end.unwrap_or(StopReason::InputEnded));
             }
         }
     }
 
-    fn take(&mut self, line: Framed<'_>) -> io::Result<Option<End>> {
+    fn handle_line(&mut self, line: Framed<'_>) -> io::Result<Option<StopReason>> {
         let Some(Request { id, command }) = Request::read(line) else {
             return Ok(None);
         };
         let id = id.as_ref();
         match command {
+            // These two wait for the next batch: what was read together is one write.
             Ok(Command::Append(append)) => self.queue(id, drafts(&append))?,
             Ok(Command::Meta { entry }) => self.queue(id, metadata(&entry))?,
             Ok(Command::Close) => {
                 self.write_waiting()?;
-                return Ok(Some(End::Asked(id.cloned().map(Json::into_owned))));
+                return Ok(Some(StopReason::CloseCommand(
+                    id.cloned().map(Json::into_owned),
+                )));
             }
             Ok(command) => {
                 let prices = Arc::clone(&self.prices);
@@ -209,6 +216,7 @@ impl<W: Write> CommandServer<W> {
                 self.pending.push(PendingAppend { id, drafts });
                 Ok(())
             }
+            // Not at once: the answers to the commands before it come first.
             Err(error) => self.answer(id, |_| Err(error)),
         }
     }
@@ -222,7 +230,7 @@ impl<W: Write> CommandServer<W> {
     ) -> io::Result<()> {
         self.write_waiting()?;
         let answer = run(&self.session);
-        self.give(id, answer)
+        self.write_answer(id, answer)
     }
 
     /// Writes the pending appends as one batch, and answers them.
@@ -234,20 +242,21 @@ impl<W: Write> CommandServer<W> {
         let (ids, batches): (Vec<_>, Vec<_>) =
             pending.into_iter().map(|one| (one.id, one.drafts)).unzip();
         for (id, answer) in ids.iter().zip(append_each(&self.session, batches)) {
-            self.give(id.as_ref(), answer)?;
+            self.write_answer(id.as_ref(), answer)?;
         }
+        // The caller may wait for these answers while commands that were read with them take long.
         if !self.ack_batch {
             self.out.flush()?;
         }
         Ok(())
     }
 
-    fn give(
+    fn write_answer(
         &mut self,
         id: Option<&Json<'_>>,
         answer: Result<Answer<'static>, CommandError>,
     ) -> io::Result<()> {
-        give(&mut self.out, &mut self.any_failed, id, answer)
+        write_answer(&mut self.out, &mut self.any_failed, id, answer)
     }
 }
 
@@ -262,7 +271,7 @@ pub fn embedded_prices() -> Arc<CallPrices> {
 /// Runs one command on a session. `prices` say what replies cost that are counted.
 ///
 /// # Errors
-/// Why it failed, as the answer says it. `close` ends a server, not a session: it is an error here.
+/// The error for the answer. `close` ends a server, not a session: it is an error here.
 pub fn execute(
     session: &Session,
     prices: &Arc<CallPrices>,
@@ -302,6 +311,7 @@ fn run(
             let preserved: Result<Vec<_>, _> = preserved.map(|name| named(session, name)).collect();
             let turns = compact.keep_turns.map(usize::try_from);
             let keep = match turns {
+                // More turns than this machine can count are all of them.
                 Some(turns) => Keep::LastTurns(turns.unwrap_or(usize::MAX)),
                 None => Keep::Entries(preserved?),
             };
@@ -474,11 +484,12 @@ pub fn append_each(
         let answer = append_batch(session, drafts);
         answer.map(|answer| answer.in_fork(fork_of(session).as_deref()))
     };
-    if batches.len() == 1 || batches.iter().any(|batch| is_withdrawal(batch)) {
+    // Tombstones cannot be mixed with entries in one write, and name the last entry, which may be in an earlier batch.
+    if batches.len() == 1 || batches.iter().any(|batch| has_tombstone(batch)) {
         return batches.into_iter().map(one).collect();
     }
     match session.append_all(batches.iter().flatten().cloned()) {
-        Err(error) if may_spare_others(&error) => batches.into_iter().map(one).collect(),
+        Err(error) if is_per_entry_error(&error) => batches.into_iter().map(one).collect(),
         written => divide(
             written,
             batches.iter().map(Vec::len),
@@ -494,7 +505,7 @@ pub fn append_each_then(
     batches: Vec<Vec<Draft>>,
     then: impl FnOnce(Vec<Result<Answer<'static>, CommandError>>) + Send + 'static,
 ) -> Option<Vec<Result<Answer<'static>, CommandError>>> {
-    if !session.writer().syncs_each() || batches.iter().any(|batch| is_withdrawal(batch)) {
+    if !session.writer().syncs_each() || batches.iter().any(|batch| has_tombstone(batch)) {
         return Some(append_each(session, batches));
     }
     let fork = fork_of(session);
@@ -510,7 +521,7 @@ pub fn append_each_then(
 
 /// Appends the entries of one command, and answers it.
 fn append_batch(session: &Session, drafts: Vec<Draft>) -> Result<Answer<'static>, CommandError> {
-    let is_withdrawal = is_withdrawal(&drafts);
+    let is_withdrawal = has_tombstone(&drafts);
     let written = session.append_all(drafts)?;
     Ok(if is_withdrawal {
         // As `tombstone`.
@@ -521,7 +532,7 @@ fn append_batch(session: &Session, drafts: Vec<Draft>) -> Result<Answer<'static>
 }
 
 /// Returns whether an append removes entries.
-fn is_withdrawal(drafts: &[Draft]) -> bool {
+fn has_tombstone(drafts: &[Draft]) -> bool {
     drafts.iter().any(|draft| draft.withdrawn().is_some())
 }
 
@@ -538,6 +549,7 @@ fn divide(
                 .map(|answer| Ok(answer.in_fork(fork)))
                 .collect()
         }
+        // Nothing of the batch is in the file: every command of it failed.
         Err(error) => {
             let error = CommandError::from(error);
             lens.map(|_| Err(error.clone())).collect()
@@ -546,7 +558,7 @@ fn divide(
 }
 
 /// Writes an answer.
-fn give(
+fn write_answer(
     out: &mut impl Write,
     any_failed: &mut bool,
     id: Option<&Json<'_>>,
@@ -554,6 +566,7 @@ fn give(
 ) -> io::Result<()> {
     *any_failed |= answer.is_err();
     let mut answer = answer.unwrap_or_else(Answer::failed);
+    // Also if the command failed: a caller that does not wait for each answer finds the command by it.
     answer.id = id.cloned().map(Json::into_owned);
     let mut line = wire::text(&answer)?;
     line.push('\n');
@@ -561,7 +574,8 @@ fn give(
 }
 
 /// Returns whether the error may concern only some entries of a batch.
-fn may_spare_others(error: &Error) -> bool {
+fn is_per_entry_error(error: &Error) -> bool {
+    // `Full` and `Io`, too: an entry that is smaller than the batch may still fit.
     matches!(
         error.kind(),
         transcript_session::ErrorKind::Write(
@@ -586,6 +600,7 @@ impl<'a> Request<'a> {
     fn read(line: Framed<'a>) -> Option<Self> {
         let bytes = match line {
             Framed::Line(line) => line.bytes.trim_ascii(),
+            // Its bytes were skipped, with the id in them.
             Framed::TooLong { .. } => {
                 let cap = DEFAULT_LINE_CAP >> 20;
                 return Some(Self::nameless(format!("the line is longer than {cap} MiB")));
@@ -604,7 +619,7 @@ impl<'a> Request<'a> {
         Some(match Object::parse(text) {
             Ok(object) => Self {
                 id: object.get("id").map(Json::from),
-                command: Command::of_object(&object),
+                command: Command::from_object(&object),
             },
             Err(error) => Self::nameless(format!("the line is {error}")),
         })
@@ -654,6 +669,7 @@ fn metadata(entry: &Json<'_>) -> Result<Vec<Draft>, CommandError> {
         let name = entry.get("type").and_then(Raw::str)?;
         Some(EntryKind::from_name(&name))
     });
+    // `meta` promises a line outside the conversation: its caller does not expect the leaf to move.
     if kind.is_some_and(EntryKind::is_chain) {
         return Err(CommandError::bad_command(
             "the entry is part of the conversation; write it with append",

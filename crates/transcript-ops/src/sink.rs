@@ -1,4 +1,4 @@
-//! Where the records of an operation go.
+//! The receiver of the records of an operation.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -66,7 +66,7 @@ pub(crate) struct MessageRecord<'a> {
     is_meta: bool,
     /// Whether it is a prompt that was queued while the model was working, which then got it within that turn.
     is_queued_command: bool,
-    /// Who wrote it, such as `{"kind":"human"}`.
+    /// Its author, such as `{"kind":"human"}`.
     origin: Option<Json<'a>>,
     /// The message of the API; `None` if the entry has none.
     message: Json<'a>,
@@ -111,12 +111,12 @@ pub(crate) fn shown(is_terminal: bool, json: &str) -> Cow<'_, str> {
     }
 }
 
-/// Why an operation ended early.
+/// The reason why an operation ended early.
 #[derive(Debug)]
 pub enum Stop {
     /// Nothing reads the records any more.
     Closed,
-    /// It failed.
+    /// The operation failed.
     Failed(Failure),
 }
 

@@ -11,7 +11,7 @@ use transcript_session::History;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::selection::{Above, EntryOptions, EntrySelection, RoleName};
+use crate::selection::{EntryOptions, EntrySelection, FilterState, RoleName};
 use crate::sink::{self, Sink};
 use crate::wire::{BoundaryRecord, LeafRecord, LeavesRecord, TreeReport};
 
@@ -126,21 +126,22 @@ pub(crate) fn tree(
     sink.record(&BranchTree::new(&history, &selection)?.report()?)
 }
 
-/// Returns how many entries of each branch are selected, for the `last` branches that have any.
+/// Returns the number of selected entries of each branch, for the `last` branches that have any.
 fn matches(
     session_tree: &SessionTree<'_>,
     selection: &EntrySelection,
 ) -> Result<Vec<u64>, Failure> {
     let branches = &session_tree.branches;
     let mut matches = vec![0; branches.len()];
-    let (mut bodies, mut above) = (Bodies::new(session_tree.source), Above::default());
+    let (mut bodies, mut above) = (Bodies::new(session_tree.source), FilterState::default());
     for entry in session_tree.index().entries() {
         let Some(branch) = branches.branch_of(entry.number()) else {
             continue;
         };
         let body = bodies.get(&entry)?;
         let parsed = Entry::parse(body.text);
-        if selection.is_empty() || parsed.is_ok_and(|parsed| selection.wants(&parsed, &mut above)) {
+        if selection.is_empty() || parsed.is_ok_and(|parsed| selection.selects(&parsed, &mut above))
+        {
             matches[branch] += 1;
         }
     }

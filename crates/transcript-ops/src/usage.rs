@@ -1,4 +1,4 @@
-//! What sessions cost.
+//! The cost of sessions.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use crate::failure::Failure;
 use crate::sink::{Result, Sink};
 use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 
-/// Which costs are counted, and how they are shown: options.
+/// The options of `usage`: the sessions, the grouping, the prices.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageSettings {
-    /// What the rows are about: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
+    /// The grouping of the rows: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
     /// `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the total.
     #[serde(default)]
     pub by: Vec<String>,
@@ -52,16 +52,16 @@ pub struct UsageSettings {
     pub keeps_deleted: bool,
 }
 
-/// What sessions cost.
+/// The counted tokens and the cost of sessions.
 #[derive(Debug)]
 pub struct CountedUsage<'u> {
     /// The sessions.
     pub catalog: &'u Catalog,
-    /// What they used.
+    /// The requests and their tokens.
     pub usage: Usage<'u>,
-    /// What it costs.
+    /// The price table.
     pub prices: &'u Prices,
-    /// What is counted.
+    /// The options of the report.
     pub report: Report,
     /// The time of the report, in its time zone.
     pub now: Zoned,
@@ -71,7 +71,7 @@ pub struct CountedUsage<'u> {
 /// The rows of a report.
 #[derive(Debug)]
 pub struct ShownRows {
-    /// Those that are shown, in order.
+    /// The rows to show, in order.
     pub rows: Vec<Row>,
     /// The number of all.
     pub all: usize,
@@ -81,7 +81,7 @@ pub struct ShownRows {
     pub without_time: u64,
 }
 
-/// Counts what sessions cost, and gives the result to `then`.
+/// Counts the usage of sessions, and gives the result to `then`.
 ///
 /// # Errors
 /// When an option cannot be used, or the sessions cannot be found.
@@ -114,7 +114,7 @@ pub fn with_usage<T>(
     }))
 }
 
-/// Counts what sessions cost, and writes the records of it.
+/// Counts the usage of sessions, and writes the records of it.
 pub(crate) fn usage(
     settings: &UsageSettings,
     context: &Context,
@@ -149,7 +149,7 @@ impl UsageSettings {
         Ok(Timestamp::now().to_zoned(zone))
     }
 
-    /// Returns how usage is read.
+    /// Returns the options of the catalog.
     #[must_use]
     pub fn options(&self, context: &Context) -> UsageOptions {
         let options = UsageOptions::new().count_bytes(context.counter());
@@ -206,7 +206,7 @@ impl CountedUsage<'_> {
         (rows.collect(), total, without_time)
     }
 
-    /// Returns what clients counted in whole sessions that are named; empty if a part of the time is asked for.
+    /// Returns the totals that clients counted in whole sessions that are named; empty if a part of the time is asked for.
     #[must_use]
     pub fn client_totals(&self) -> Vec<ClientTotal> {
         let is_part = self.report.since.is_some() || self.report.until.is_some();

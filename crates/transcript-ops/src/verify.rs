@@ -1,4 +1,4 @@
-//! What is damaged in sessions.
+//! Findings about damaged sessions.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::context::{Context, FoundBy, FoundSession};
 use crate::sink::{Result, Sink, Stop};
 use crate::wire::VerifyRecord;
 
-/// What is verified: options.
+/// The options of `verify`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub struct VerifySettings {
 }
 
 impl VerifySettings {
-    /// Returns how sessions are verified.
+    /// Returns the options of the verification.
     pub fn options(&self, context: &Context) -> VerifyOptions {
         let options = VerifyOptions::new()
             .requests(self.requests)

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a page was not written or not read.
+/// The error of writing or reading a page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,17 +16,15 @@ pub enum Error {
     #[error(transparent)]
     Reader(#[from] transcript_reader::Error),
     /// The page contains no lines.
-    #[error(
-        "the page contains no lines of a session: it is no page of `transcript export --html`, or was written with --no-lines"
-    )]
+    #[error("not a page made by `transcript export --html` (or made with --no-lines)")]
     NoLines,
     /// The page continued after the maximum number of bytes.
-    #[error("the page is longer than {0} bytes, as none is: it may never end")]
+    #[error("the page is longer than {0} bytes, the limit")]
     TooLong(u64),
     /// The lines in the page are damaged.
     #[error("the lines in the page are damaged at byte {offset}: {reason}")]
     Damaged {
-        /// Where, in the page.
+        /// The byte offset in the page.
         offset: u64,
         /// The defect.
         reason: &'static str,

@@ -17,13 +17,13 @@ const MAX_PLAIN: u64 = 4 << 20;
 
 /// A page to write.
 pub struct PageFile<'a> {
-    /// What it shows.
+    /// The conversations to show.
     pub shown: HtmlConversations<'a>,
     /// The facts about the session.
     pub header: &'a Header,
     /// More facts, such as its tokens.
     pub facts: Vec<String>,
-    /// How items are shown.
+    /// The rendering of items.
     pub options: &'a RenderOptions,
     /// The same of texts in the header.
     pub escaping: Escaping,

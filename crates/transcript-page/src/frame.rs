@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets::{SCRIPT, STYLE};
 
-/// What the page says about the session above its pieces. Texts are escaped for control characters already.
+/// The head of the page, above its pieces. Control characters in its texts are escaped already.
 #[derive(Debug)]
 pub struct Head<'a> {
     /// The title.
@@ -13,7 +13,7 @@ pub struct Head<'a> {
     pub facts: &'a [String],
     /// The policy that says what the page may load.
     pub policy: &'a str,
-    /// What to say where scripts are off; `None` if everything is there all the same.
+    /// The message for browsers without scripts; `None` if the page shows everything without them.
     pub no_script: Option<&'a str>,
     /// Links above the title.
     pub menu: Option<Markup>,
@@ -21,7 +21,7 @@ pub struct Head<'a> {
     pub is_live: bool,
 }
 
-/// Where the pieces are, in what [`Head::start`] returns. Text of a transcript cannot contain it, as its brackets are
+/// The marker of the pieces in the result of [`Head::start`]. Text of a transcript cannot contain it, as its brackets are
 /// escaped.
 const PIECES: &str = "<!--pieces-->";
 

@@ -91,12 +91,12 @@ fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> R
         let offset = page.offset;
         let damaged = |reason| Error::Damaged { offset, reason };
         if !page.next(&mut line, MAX_COMMENT_LINE)? {
-            return Err(damaged("the page ends before them"));
+            return Err(damaged("the page ends before the last line"));
         }
         if let Some(end) = line.strip_prefix(b"end ") {
             let expected = format!("{} {}", hasher.count(), hasher.finalize());
             if end != expected.as_bytes() {
-                return Err(damaged("they are not the lines that were written"));
+                return Err(damaged("their checksum is wrong"));
             }
             let bytes = hasher.count();
             return Ok(ReadLines { bytes });
@@ -113,7 +113,7 @@ fn read_lines_up_to(page: &mut dyn BufRead, out: &mut dyn Write, most: u64) -> R
 /// The lines of a page.
 struct Lines<'p> {
     page: &'p mut dyn BufRead,
-    /// Where the next one starts.
+    /// The offset of the next one.
     offset: u64,
     /// The maximum number of bytes that are read.
     most: u64,

@@ -91,7 +91,7 @@ impl fmt::Display for Error {
         write!(f, "{}: ", self.path.display())?;
         match self.kind {
             ErrorKind::NotFound => write!(f, "no such file")?,
-            ErrorKind::NotAllowed => write!(f, "reading is not allowed; check its permissions")?,
+            ErrorKind::NotAllowed => write!(f, "permission denied")?,
             ErrorKind::NotAFile => write!(f, "not a regular file")?,
             ErrorKind::OtherFormat(name) => write!(f, "not a transcript but {name}")?,
             ErrorKind::Io => write!(f, "cannot be read")?,

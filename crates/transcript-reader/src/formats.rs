@@ -118,7 +118,7 @@ fn name(line: &[u8]) -> &'static str {
     match line.first() {
         Some(b'[') => "a JSON array, without an entry of a session",
         Some(b'{') if has("\"display\"") && has("\"project\"") => {
-            "the history of prompts of a client, without an entry of a session; the sessions are in the projects folder next to it"
+            "the prompt history of Claude Code, without an entry of a session; the sessions are in the projects folder next to it"
         }
         Some(b'{') if has("\"role\"") && has("\"content\"") => {
             "a log of messages of an API, without an entry of a session"

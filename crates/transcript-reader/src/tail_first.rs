@@ -54,7 +54,7 @@ named! {
         /// The conversation does not end at the last tip, or does not start at the boundary.
         Leaf = "leaf": "the conversation is not that of the last tip below the boundary",
         /// A line was lost, and the client finds its way around it by time.
-        Client = "client": "the client takes another path",
+        Client = "client": "Claude Code takes another path",
     }
 }
 

@@ -44,7 +44,7 @@ pub fn describe_refusal(index: &Index, refusal: Refusal) -> String {
     match refusal {
         Refusal::NoConversation if index.line_count() == 0 => "the file is empty".to_owned(),
         Refusal::NoConversation => refusal.reason().to_owned(),
-        _ => format!("the client would not resume: {}", refusal.reason()),
+        _ => format!("Claude Code would not resume: {}", refusal.reason()),
     }
 }
 

@@ -598,7 +598,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
                 let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => {
-                        self.aside("error", "API error, the client tried again");
+                        self.aside("error", "API error, Claude Code tried again");
                     }
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => {}
                     _ => self.aside("system", &content.unwrap_or_default()),

@@ -320,7 +320,7 @@ impl<'o> Writer<'o> {
                 let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => {
-                        self.aside("", "API error, the client tried again")
+                        self.aside("", "API error, Claude Code tried again")
                     }
                     // Statistics, which the totals at the top replace.
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),

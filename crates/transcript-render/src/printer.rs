@@ -286,8 +286,8 @@ impl<'o> TextPrinter<'o> {
         let content = content.unwrap_or_default();
         match rendered.entry_ref.system_kind() {
             Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
-            Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
-            // Statistics of the client about a turn; the printer has totals of its own.
+            Some(SystemKind::ApiError) => self.alarm("API error, Claude Code tried again"),
+            // Statistics of Claude Code about a turn; the printer has totals of its own.
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
             _ => match MessageText::of(&content) {

@@ -9,7 +9,7 @@ pub(crate) fn noun(number: impl Copy + PartialEq + From<u8>, what: &str) -> Stri
     }
     match what.strip_suffix('y') {
         Some(stem) if !stem.ends_with('a') => format!("{stem}ies"),
-        _ if what.ends_with("ch") => format!("{what}es"),
+        _ if what.ends_with("ch") || what.ends_with("ss") => format!("{what}es"),
         _ => format!("{what}s"),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// Returns why a request is refused.
+/// Returns the reason why a request is refused.
 fn refusal(shared: &Shared, request: &Request) -> Option<StatusCode> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Some(StatusCode::METHOD_NOT_ALLOWED);

@@ -54,7 +54,7 @@ pub fn serve(options: ServeOptions, ready: impl FnOnce(&str)) -> io::Result<()> 
     served
 }
 
-/// Returns what waits for Ctrl-C, or for the signal to end. From this call on neither of them ends the process.
+/// Returns a future that waits for Ctrl-C, or for the signal to end. From this call on neither of them ends the process.
 #[cfg(unix)]
 fn end_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -32,13 +32,13 @@ const PX_PER_KB: u64 = 40;
 /// A thread that has a session open. It ends when the session is no longer asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSession {
-    asks: Sender<Ask>,
+    requests: Sender<Request>,
     thread: Option<Arc<JoinHandle<()>>>,
 }
 
 /// A request to the thread.
 #[derive(Debug)]
-enum Ask {
+enum Request {
     Parts(oneshot::Sender<Result<Parts, String>>),
     Part(String, oneshot::Sender<Option<String>>),
     Watch(Option<String>, mpsc::Sender<Update>),
@@ -47,25 +47,25 @@ enum Ask {
 /// The parts of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
-    /// What the page knows, in a word, for [`LiveSession::watch`].
+    /// The state of the page, as a token for [`LiveSession::watch`].
     pub(crate) known: String,
-    pub(crate) parts: Vec<PartFact>,
+    pub(crate) parts: Vec<PartPlaceholder>,
 }
 
-/// What a page shows in place of a part that it has not asked for.
+/// The placeholder of a part that a page has not requested yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PartFact {
+pub(crate) struct PartPlaceholder {
     /// Names the part and its version.
     pub(crate) key: String,
     pub(crate) height: u64,
 }
 
-/// What changed.
+/// The difference between the parts of a page and those of the session.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Update {
     /// The first parts that are as they were.
     keep: usize,
-    /// Those that follow.
+    /// The parts that follow.
     parts: Vec<PartUpdate>,
     #[serde(skip)]
     pub(crate) known: String,
@@ -82,10 +82,10 @@ struct PartUpdate {
 impl LiveSession {
     /// Opens a session.
     pub(crate) fn open(disk: &Arc<dyn ReadDisk>, path: &Path, options: &RenderOptions) -> Self {
-        let (asks, receiver) = channel();
+        let (requests, receiver) = channel();
         let session = SessionThread {
             options: options.clone(),
-            asks: receiver,
+            requests: receiver,
             pending: None,
             known_calls: KnownCalls::default(),
             watchers: Vec::new(),
@@ -94,7 +94,7 @@ impl LiveSession {
         // Without a thread every question is answered with an error.
         let thread = thread::Builder::new().spawn(move || session.run(&disk, &path));
         Self {
-            asks,
+            requests,
             thread: thread.ok().map(Arc::new),
         }
     }
@@ -109,36 +109,38 @@ impl LiveSession {
     pub(crate) async fn parts(&self) -> Result<Parts, String> {
         let (reply, answer) = oneshot::channel();
         let closed = || "the session cannot be opened".to_owned();
-        self.asks.send(Ask::Parts(reply)).map_err(|_| closed())?;
+        self.requests
+            .send(Request::Parts(reply))
+            .map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
     /// Returns the HTML of a part; `None` if there is none with this key any more.
     pub(crate) async fn part(&self, key: String) -> Option<String> {
         let (reply, answer) = oneshot::channel();
-        self.asks.send(Ask::Part(key, reply)).ok()?;
+        self.requests.send(Request::Part(key, reply)).ok()?;
         answer.await.ok()?
     }
 
-    /// Sends what differs from the parts that `known` stands for, and each change from then on.
+    /// Sends the difference to the parts that `known` stands for, and each later change.
     pub(crate) fn watch(&self, known: Option<String>) -> mpsc::Receiver<Update> {
         // The thread does not wait for a page that is slow: it gets the sum of the changes later.
         let (updates, receiver) = mpsc::channel(1);
-        let _ = self.asks.send(Ask::Watch(known, updates));
+        let _ = self.requests.send(Request::Watch(known, updates));
         receiver
     }
 }
 
 struct SessionThread {
     options: RenderOptions,
-    asks: Receiver<Ask>,
-    /// What was asked of a view that had ended.
-    pending: Option<Ask>,
+    requests: Receiver<Request>,
+    /// The request that found the view ended, to be answered by the next view.
+    pending: Option<Request>,
     known_calls: KnownCalls,
     watchers: Vec<PageWatcher>,
 }
 
-/// Why a view of a session ended.
+/// The reason why a view of a session ended.
 enum ViewEnd {
     Changed,
     Closed,
@@ -166,13 +168,13 @@ impl SessionThread {
 
     /// Answers what was asked so far with an error. What is asked later opens the session again.
     fn refuse(mut self, error: &str) {
-        let mut ask = self.pending.take();
+        let mut request = self.pending.take();
         loop {
-            if let Some(Ask::Parts(reply)) = ask {
+            if let Some(Request::Parts(reply)) = request {
                 let _ = reply.send(Err(error.to_owned()));
             }
-            ask = match self.asks.recv_timeout(POLL_INTERVAL) {
-                Ok(ask) => Some(ask),
+            request = match self.requests.recv_timeout(POLL_INTERVAL) {
+                Ok(request) => Some(request),
                 Err(_) => return,
             };
         }
@@ -199,7 +201,7 @@ impl SessionThread {
         let shown = Conversation::in_parts_again(source, index, &tree, path, cut, calls)?;
         let shown = shown.with_chapters(&closed);
         let view = View {
-            parts: part_facts(&shown, index, replaced),
+            parts: part_placeholders(&shown, index, replaced),
             len: source.len(),
             shown: &shown,
             options: &options,
@@ -211,23 +213,25 @@ impl SessionThread {
         let mut asked = Instant::now();
         loop {
             let is_watched = !self.watchers.is_empty();
-            let ask = match self.pending.take() {
-                Some(ask) => Ok(ask),
-                None => self.asks.recv_timeout(if is_watched {
+            let request = match self.pending.take() {
+                Some(request) => Ok(request),
+                None => self.requests.recv_timeout(if is_watched {
                     POLL_INTERVAL
                 } else {
                     IDLE_TIMEOUT
                 }),
             };
-            match ask {
+            match request {
                 // The answer to a first request has the current state of the session.
-                Ok(ask @ (Ask::Parts(_) | Ask::Watch(..))) if !is_watched && has_changed(seen) => {
-                    self.pending = Some(ask);
+                Ok(request @ (Request::Parts(_) | Request::Watch(..)))
+                    if !is_watched && has_changed(seen) =>
+                {
+                    self.pending = Some(request);
                     return Ok(ViewEnd::Changed);
                 }
-                Ok(ask) => {
+                Ok(request) => {
                     asked = Instant::now();
-                    self.answer(ask, &view);
+                    self.answer(request, &view);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(ViewEnd::Closed),
                 Err(RecvTimeoutError::Timeout)
@@ -248,22 +252,22 @@ impl SessionThread {
         }
     }
 
-    fn answer(&mut self, ask: Ask, view: &View<'_>) {
+    fn answer(&mut self, request: Request, view: &View<'_>) {
         // The caller may be gone.
-        match ask {
-            Ask::Parts(reply) => {
+        match request {
+            Request::Parts(reply) => {
                 let _ = reply.send(Ok(Parts {
-                    known: known(view.len, &view.parts),
+                    known: page_state(view.len, &view.parts),
                     parts: view.parts.clone(),
                 }));
             }
-            Ask::Part(key, reply) => {
+            Request::Part(key, reply) => {
                 let at = view.parts.iter().position(|part| part.key == key);
                 let _ = reply.send(at.map(|part| view.html(part)));
             }
-            Ask::Watch(says, updates) => {
+            Request::Watch(known, updates) => {
                 let mut watcher = PageWatcher {
-                    parts: has(says.as_deref(), &view.parts),
+                    parts: parts_of_page(known.as_deref(), &view.parts),
                     updates,
                     is_behind: false,
                 };
@@ -277,7 +281,7 @@ impl SessionThread {
 /// A session as it was at some moment.
 struct View<'v> {
     shown: &'v Conversation<'v>,
-    parts: Vec<PartFact>,
+    parts: Vec<PartPlaceholder>,
     /// The length of the file.
     len: u64,
     options: &'v RenderOptions,
@@ -293,7 +297,11 @@ impl View<'_> {
 }
 
 /// Returns the parts. Those of a file that had something else in it before have other keys, even if they are as long.
-fn part_facts(shown: &Conversation<'_>, index: &Index, replaced: u32) -> Vec<PartFact> {
+fn part_placeholders(
+    shown: &Conversation<'_>,
+    index: &Index,
+    replaced: u32,
+) -> Vec<PartPlaceholder> {
     let parts = shown
         .part_paths()
         .iter()
@@ -306,7 +314,7 @@ fn part_facts(shown: &Conversation<'_>, index: &Index, replaced: u32) -> Vec<Par
             (first, last) = (first.min(entry.line()), last.max(entry.line()));
             bytes += entry.byte_len();
         }
-        PartFact {
+        PartPlaceholder {
             key: match replaced {
                 0 => format!("{first}-{last}-{}", path.entries.len()),
                 replaced => format!("{first}-{last}-{}-{replaced}", path.entries.len()),
@@ -320,14 +328,14 @@ fn part_facts(shown: &Conversation<'_>, index: &Index, replaced: u32) -> Vec<Par
 /// A page that is notified of changes.
 struct PageWatcher {
     updates: mpsc::Sender<Update>,
-    /// What it has.
-    parts: Vec<PartFact>,
+    /// The parts that it has.
+    parts: Vec<PartPlaceholder>,
     /// Whether there was no room for the last update.
     is_behind: bool,
 }
 
 impl PageWatcher {
-    /// Sends what the page does not have.
+    /// Sends the parts that the page does not have.
     fn notify(&mut self, view: &View<'_>) {
         let same = self.parts.iter().zip(&view.parts);
         let keep = same.take_while(|(has, is)| has == is).count();
@@ -348,7 +356,7 @@ impl PageWatcher {
         room.send(Update {
             keep,
             parts: parts.collect(),
-            known: known(view.len, &view.parts),
+            known: page_state(view.len, &view.parts),
         });
         self.parts.clone_from(&view.parts);
     }
@@ -361,7 +369,7 @@ pub(crate) fn src(key: &str) -> String {
 
 /// Returns the id of an event: the length of the file, how many parts the page has after it, and fingerprints of these
 /// parts and of all but the last, which changes when the session grows.
-fn known(len: u64, parts: &[PartFact]) -> String {
+fn page_state(len: u64, parts: &[PartPlaceholder]) -> String {
     let but_last = parts.len().saturating_sub(1);
     format!(
         "{len}.{}.{:x}.{:x}",
@@ -371,9 +379,9 @@ fn known(len: u64, parts: &[PartFact]) -> String {
     )
 }
 
-/// Returns which of the parts a page has that was sent this id. Nothing of it is kept here, so that a server that was
+/// Returns the parts that a page has, by the id of its last event. Nothing of it is kept here, so that a server that was
 /// started again knows as much.
-fn has(known: Option<&str>, parts: &[PartFact]) -> Vec<PartFact> {
+fn parts_of_page(known: Option<&str>, parts: &[PartPlaceholder]) -> Vec<PartPlaceholder> {
     let mut words = known.unwrap_or_default().split('.').skip(1);
     let count = words.next().and_then(|count| count.parse::<usize>().ok());
     let mut marks = words.map(|word| u64::from_str_radix(word, 16).ok());
@@ -391,7 +399,7 @@ fn has(known: Option<&str>, parts: &[PartFact]) -> Vec<PartFact> {
     Vec::new()
 }
 
-fn fingerprint(parts: &[PartFact]) -> u64 {
+fn fingerprint(parts: &[PartPlaceholder]) -> u64 {
     let mut hasher = DefaultHasher::new();
     parts.hash(&mut hasher);
     hasher.finish()
@@ -401,8 +409,8 @@ fn fingerprint(parts: &[PartFact]) -> u64 {
 mod tests {
     use super::*;
 
-    fn parts(keys: &[&str]) -> Vec<PartFact> {
-        let facts = keys.iter().map(|key| PartFact {
+    fn parts(keys: &[&str]) -> Vec<PartPlaceholder> {
+        let facts = keys.iter().map(|key| PartPlaceholder {
             key: (*key).to_owned(),
             height: 40,
         });
@@ -412,15 +420,18 @@ mod tests {
     #[test]
     fn an_id_says_what_a_page_has() {
         let before = parts(&["1-2-2", "3-9-7", "10-11-2"]);
-        let id = known(99, &before);
-        assert_eq!(has(Some(&id), &before), before);
+        let id = page_state(99, &before);
+        assert_eq!(parts_of_page(Some(&id), &before), before);
         // The last part grew; more were added.
         let grown = parts(&["1-2-2", "3-9-7", "10-12-3"]);
-        assert_eq!(has(Some(&id), &grown), before[..2]);
+        assert_eq!(parts_of_page(Some(&id), &grown), before[..2]);
         let more = parts(&["1-2-2", "3-9-7", "10-11-2", "12-12-1"]);
-        assert_eq!(has(Some(&id), &more), before);
+        assert_eq!(parts_of_page(Some(&id), &more), before);
         // Another conversation, and ids that were never sent.
-        assert_eq!(has(Some(&id), &parts(&["1-2-2", "3-8-6", "10-11-2"])), []);
+        assert_eq!(
+            parts_of_page(Some(&id), &parts(&["1-2-2", "3-8-6", "10-11-2"])),
+            []
+        );
         for odd in [
             None,
             Some(""),
@@ -429,7 +440,7 @@ mod tests {
             Some("9.3.x.y"),
             Some("9.18446744073709551615.1.1"),
         ] {
-            assert_eq!(has(odd, &before), [], "{odd:?}");
+            assert_eq!(parts_of_page(odd, &before), [], "{odd:?}");
         }
     }
 }

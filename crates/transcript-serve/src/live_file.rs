@@ -12,7 +12,7 @@ pub(crate) struct LiveFile {
     disk: Arc<dyn ReadDisk>,
     pub(crate) file: GrowingFile,
     pub(crate) index: LiveIndex,
-    /// How often something else was in the file.
+    /// The number of times that the content of the file was replaced.
     pub(crate) replaced: u32,
     /// Entries that are missing in this file and may be in others of the session.
     pub(crate) others: Option<OtherFiles>,
@@ -50,7 +50,7 @@ impl LiveFile {
         })
     }
 
-    /// Reads what was appended, or everything if something else is in the file. Returns whether that is so.
+    /// Reads the appended lines, or everything if the content of the file was replaced. Returns whether it was.
     pub(crate) fn update(&mut self) -> Result<bool, Error> {
         match self.file.change() {
             // A file that is moved away may come back.

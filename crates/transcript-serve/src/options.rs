@@ -7,9 +7,9 @@ use transcript_render::RenderOptions;
 
 /// The options of the server: the sessions, and how they are shown.
 pub struct ServeOptions {
-    /// Where sessions are read. [`Context::only_below`] holds the server to one folder.
+    /// The store and the disks. [`Context::only_below`] holds the server to one folder.
     pub context: Context,
-    /// How items are shown.
+    /// The rendering of items.
     pub render: RenderOptions,
     /// The port; 0 for any that is free.
     pub port: u16,

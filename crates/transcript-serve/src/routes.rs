@@ -21,10 +21,10 @@ use transcript_reader::SessionRow;
 
 use crate::live::Update;
 use crate::shared::Shared;
-use crate::shown::{Named, find};
+use crate::shown::{SessionAddress, find};
 use crate::{guard, views};
 
-type Answer = Result<Response, StatusCode>;
+type RouteResult = Result<Response, StatusCode>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
@@ -54,15 +54,15 @@ async fn blocking<T: Send + 'static>(
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Asked {
+struct ListQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
     all: Option<String>,
 }
 
-/// All sessions, or what is found in them.
-async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<Asked>) -> Answer {
+/// The list of all sessions, or the hits of a search in them.
+async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<ListQuery>) -> RouteResult {
     let page = blocking(move || match asked.q.trim() {
         "" => views::list(&shared.options, asked.all.is_some()),
         query => views::search(&shared.options, query),
@@ -70,13 +70,16 @@ async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<Asked>) -> 
     Ok(Html(page.await?).into_response())
 }
 
-async fn usage(State(shared): State<Arc<Shared>>) -> Answer {
+async fn usage(State(shared): State<Arc<Shared>>) -> RouteResult {
     let page = blocking(move || views::usage(&shared.options));
     Ok(Html(page.await?).into_response())
 }
 
 /// A session, or one of its subagents.
-async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
+async fn session(
+    State(shared): State<Arc<Shared>>,
+    Path(named): Path<SessionAddress>,
+) -> RouteResult {
     let place = Arc::clone(&shared);
     let (file, path, name, agents) = blocking(move || {
         let (file, path) = find(&place.options.context, &named)?;
@@ -102,41 +105,41 @@ async fn session(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) ->
         // The page may be closed by now.
         let _ = sender.send(Ok(view.rest(parts.as_ref()))).await;
     });
-    let mut response = Body::from_stream(Receive(receiver)).into_response();
+    let mut response = Body::from_stream(ReceiverStream(receiver)).into_response();
     let kind = header::HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
 }
 
 #[derive(Debug, Deserialize)]
-struct Key {
+struct PartQuery {
     key: String,
 }
 
 /// A part of a session.
 async fn part(
     State(shared): State<Arc<Shared>>,
-    Path(named): Path<Named>,
-    Query(Key { key }): Query<Key>,
-) -> Answer {
-    let path = place_of(&shared, named).await?;
+    Path(named): Path<SessionAddress>,
+    Query(PartQuery { key }): Query<PartQuery>,
+) -> RouteResult {
+    let path = session_path(&shared, named).await?;
     let html = shared.session(&path).part(key).await;
     Ok(Html(html.ok_or(StatusCode::GONE)?).into_response())
 }
 
 #[derive(Debug, Deserialize)]
-struct Known {
+struct EventsQuery {
     known: Option<String>,
 }
 
-/// What changes in a session. A page that connects again says what it has by the id of the last event.
+/// The stream of changes of a session. A page that connects again names its state by the id of the last event.
 async fn events(
     State(shared): State<Arc<Shared>>,
-    Path(named): Path<Named>,
-    Query(Known { known }): Query<Known>,
+    Path(named): Path<SessionAddress>,
+    Query(EventsQuery { known }): Query<EventsQuery>,
     headers: HeaderMap,
-) -> Answer {
-    let path = place_of(&shared, named).await?;
+) -> RouteResult {
+    let path = session_path(&shared, named).await?;
     let last = headers.get("last-event-id");
     let last = last.and_then(|id| Some(id.to_str().ok()?.to_owned()));
     let updates = shared.session(&path).watch(last.or(known));
@@ -147,7 +150,10 @@ async fn events(
 }
 
 /// A session and its subagents, side by side.
-async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> Answer {
+async fn beside(
+    State(shared): State<Arc<Shared>>,
+    Path(named): Path<SessionAddress>,
+) -> RouteResult {
     let page = blocking(move || {
         let (file, _) = find(&shared.options.context, &named)?;
         let agents = shared.options.context.agents(&file.path);
@@ -156,7 +162,7 @@ async fn beside(State(shared): State<Arc<Shared>>, Path(named): Path<Named>) -> 
     Ok(Html(page.await?.ok_or(StatusCode::NOT_FOUND)?).into_response())
 }
 
-async fn place_of(shared: &Arc<Shared>, named: Named) -> Result<PathBuf, StatusCode> {
+async fn session_path(shared: &Arc<Shared>, named: SessionAddress) -> Result<PathBuf, StatusCode> {
     let shared = Arc::clone(shared);
     let found = blocking(move || find(&shared.options.context, &named)).await?;
     Ok(found.ok_or(StatusCode::NOT_FOUND)?.1)
@@ -178,10 +184,10 @@ impl Stream for Events {
     }
 }
 
-/// What is received, as a stream.
-struct Receive<T>(mpsc::Receiver<T>);
+/// The receiver of a channel, as a stream.
+struct ReceiverStream<T>(mpsc::Receiver<T>);
 
-impl<T> Stream for Receive<T> {
+impl<T> Stream for ReceiverStream<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {

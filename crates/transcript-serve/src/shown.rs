@@ -8,14 +8,14 @@ use transcript_reader::SessionFile;
 
 /// The names in the address of a session.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct SessionAddress {
     pub(crate) project: String,
     pub(crate) id: String,
     pub(crate) agent: Option<String>,
 }
 
 /// Finds the file that an address names, among those that are listed: no path is made of what was asked for.
-pub(crate) fn find(context: &Context, named: &Named) -> Option<(SessionFile, PathBuf)> {
+pub(crate) fn find(context: &Context, named: &SessionAddress) -> Option<(SessionFile, PathBuf)> {
     let mut files = context.files(&Selection::default()).ok()?;
     let is_asked = |file: &SessionFile| file.project == named.project && file.id == named.id;
     let at = files.sessions.iter().position(is_asked)?;

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Row};
 use transcript_format::units::{grouped, size};
-use transcript_ops::search::{Found, SearchSettings, with_search};
+use transcript_ops::search::{SearchRun, SearchSettings, with_search};
 use transcript_ops::usage::{CountedUsage, UsageSettings, with_usage};
 use transcript_ops::{Failure, Selection};
 use transcript_page::assets::STYLE;
@@ -144,7 +144,7 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, Failure> {
     Ok(with_search(&settings, &options.context, hits)?)
 }
 
-fn hits(found: Found<'_>) -> Markup {
+fn hits(found: SearchRun<'_>) -> Markup {
     let mut search = found.search;
     let end = search.end();
     search.group_by_session();
@@ -277,7 +277,7 @@ impl SessionView<'_> {
         }
     }
 
-    /// Returns what can be shown before the session is read.
+    /// Returns the part of the page that is shown before the session is read.
     pub(crate) fn start(&self) -> String {
         let title = match self.agent {
             Some(agent) => format!("Subagent {agent} of {}", title(self.row)),
@@ -308,7 +308,7 @@ impl SessionView<'_> {
         head.start()
     }
 
-    /// Returns what follows.
+    /// Returns the rest of the page.
     pub(crate) fn rest(&self, parts: Result<&Parts, &String>) -> String {
         let (known, sections) = match parts {
             Ok(parts) => (parts.known.as_str(), sections(parts)),

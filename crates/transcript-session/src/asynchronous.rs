@@ -329,7 +329,7 @@ impl AsyncSession {
         self.call(|session| session.end_turn(turn)).await
     }
 
-    /// Counts what the session costs; see [`Session::count`]. Waits
+    /// Adds to the counters of the session; see [`Session::count`]. Waits
     /// only while [`end_turn`](Self::end_turn) writes.
     pub fn count<T>(&self, change: impl FnOnce(&mut Counters) -> T) -> T {
         self.session.count(change)

@@ -24,14 +24,14 @@ pub struct ConversationEntry {
     pub role: Option<Role>,
     /// Whether a person wrote it and a turn starts with it.
     pub is_prompt: bool,
-    /// What a person typed, as [lists](transcript_reader::Prompt) show it: the question without the
-    /// references before it, `/compact`, `! ls -l`. Of other messages the first text on one line, at most
+    /// The preview: the text that a person typed, as [lists](transcript_reader::Prompt) show it, without the
+    /// references before the question: `/compact`, `! ls -l`. Of other messages the first text on one line, at most
     /// 200 UTF-16 units long; of an answer without a text the names of the tools that it calls.
     pub preview: String,
-    /// How many tokens the model was given for this answer, cached ones included: how full the context
+    /// The number of tokens that the model was given for this answer, cached ones included: how full the context
     /// was. `None` where the line does not say.
     pub context_tokens: Option<u64>,
-    /// How many tokens the answer has; every line of one answer names the same number.
+    /// The number of tokens of the answer; every line of one answer names the same number.
     pub output_tokens: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct StoryEntry {
     pub in_context: bool,
 }
 
-/// What a compaction keeps word for word.
+/// The entries that a compaction keeps word for word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
@@ -207,7 +207,7 @@ impl ConversationEntry {
     }
 }
 
-/// Returns what a person typed, as lists show it.
+/// Returns the text that a person typed, as lists show it.
 fn typed(line: &Object<'_>) -> Option<String> {
     match Prompt::of(line) {
         Prompt::Text(text) | Prompt::Command(text) => Some(text),

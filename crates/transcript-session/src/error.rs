@@ -9,7 +9,7 @@ use transcript_storage::ExchangeError;
 
 use crate::entry_match::EntryMatch;
 
-/// Why an operation failed. Names the file and never quotes the content of an entry.
+/// The error of an operation. Names the file and never quotes the content of an entry.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -141,7 +141,7 @@ impl Error {
         }
     }
 
-    /// Says which files match.
+    /// Names the files that match.
     #[must_use]
     pub fn ambiguous(root: &Path, candidates: Vec<PathBuf>) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl Error {
         }
     }
 
-    /// Says which side files of two sessions differ.
+    /// Names the side files of two sessions that differ.
     #[must_use]
     pub fn side_files(out: &Path, files: Vec<PathBuf>) -> Self {
         Self {
@@ -203,7 +203,7 @@ impl Error {
         Self::io(ErrorKind::Repair, path, source)
     }
 
-    /// Says why a repair is refused.
+    /// The error of a refused repair.
     #[must_use]
     pub fn repair_refused(path: &Path, reason: &'static str) -> Self {
         Self {
@@ -212,7 +212,7 @@ impl Error {
         }
     }
 
-    /// Says why a file was not replaced.
+    /// The error of a file that was not replaced.
     #[must_use]
     pub fn exchange(path: &Path, source: ExchangeError) -> Self {
         match source {
@@ -232,7 +232,7 @@ impl Error {
         }
     }
 
-    /// Says what was made and cannot be removed.
+    /// Names the files that were created and cannot be removed.
     #[must_use]
     pub fn with_left_over(self, paths: Vec<PathBuf>) -> Self {
         if paths.is_empty() {

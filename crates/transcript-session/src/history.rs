@@ -27,7 +27,7 @@ pub struct History {
     others: OnceLock<OtherFiles>,
 }
 
-/// What [`History::read_end`] read.
+/// The result of [`History::read_end`].
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "returned once and taken apart")]
 pub enum ReadEnd {
@@ -117,7 +117,7 @@ impl History {
         }
     }
 
-    /// Returns what was read: `file`, or `tail` if it was the end of the file alone.
+    /// Returns the scope of the index: `file`, or `tail` if it was the end of the file alone.
     #[must_use]
     pub fn scope(&self) -> &'static str {
         match self.index.starts_at() {
@@ -177,7 +177,7 @@ impl History {
         self.index.session_id(self.source.path())
     }
 
-    /// Reads what a list says about the session: see [`SessionRow`].
+    /// Reads the row of the session in a list: see [`SessionRow`].
     #[must_use]
     pub fn row(&self) -> SessionRow {
         let disk = self.source.disk();

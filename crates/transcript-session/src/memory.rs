@@ -26,16 +26,16 @@ use transcript_storage::{Identity, Metadata, ReadDisk, is_absent};
 /// The size of the largest memory file that is read, in bytes.
 pub const MAX_MEMORY_FILE: u64 = 1 << 20;
 
-/// Whose instructions a memory file has. Later layers come later in the merged text.
+/// The owner of the instructions in a memory file. Later layers come later in the merged text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryLayer {
-    /// Those of the organization, for all users of the machine.
+    /// Instructions of the organization, for all users of the machine.
     Managed,
-    /// Those of the user, for all projects.
+    /// Instructions of the user, for all projects.
     User,
-    /// Those of the project, for all who work on it.
+    /// Instructions of the project, for everyone who works on it.
     Project,
-    /// Those of the user for the project.
+    /// Instructions of the user for the project.
     Local,
 }
 
@@ -45,9 +45,9 @@ pub enum MemoryLayer {
 pub struct MemoryFile {
     /// Its layer.
     pub layer: MemoryLayer,
-    /// Where it is. Nothing opens it here.
+    /// Its path. Nothing opens it here.
     pub path: PathBuf,
-    /// What it contains.
+    /// Its content.
     pub text: Arc<str>,
 }
 
@@ -225,19 +225,19 @@ impl MemoryPlaces {
 #[derive(Debug)]
 pub struct MemoryReader {
     disk: Arc<dyn ReadDisk>,
-    known: HashMap<PathBuf, (Stamp, Arc<str>)>,
+    known: HashMap<PathBuf, (FileState, Arc<str>)>,
 }
 
-/// What identifies a state of a file.
+/// The identity, length and time of a file, by which the cache sees that it changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileState {
     identity: Identity,
     len: u64,
     modified: SystemTime,
     changed: Option<SystemTime>,
 }
 
-impl Stamp {
+impl FileState {
     /// Returns the stamp of a file; `None` where the system does not report the time of the last
     /// change.
     fn of(found: &Metadata) -> Option<Self> {
@@ -266,7 +266,7 @@ pub struct ReadMemory {
 pub struct MemoryProblem {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub error: io::Error,
 }
 
@@ -311,10 +311,10 @@ impl MemoryReader {
         ReadMemory { layers, problems }
     }
 
-    fn file(&self, path: &Path) -> io::Result<(Option<Stamp>, Arc<str>)> {
+    fn file(&self, path: &Path) -> io::Result<(Option<FileState>, Arc<str>)> {
         let found = self.disk.metadata(path)?;
         // Before the file is read: a change during that is seen the next time.
-        let stamp = Stamp::of(&found);
+        let stamp = FileState::of(&found);
         if let (Some(stamp), Some((known, text))) = (&stamp, self.known.get(path))
             && stamp == known
         {

@@ -160,7 +160,7 @@ impl SessionOptions {
         self
     }
 
-    /// Says who gets the requests: under policy `recover` this provider accepts them. By default that is the Messages API.
+    /// Sets the provider of requests: under policy `recover` this provider accepts them. By default that is the Messages API.
     /// The messages have the form of the Messages API in any case; to convert them is up to the caller.
     ///
     /// ```

@@ -121,7 +121,7 @@ impl History {
     }
 }
 
-/// What of the prompts of a session is in its file.
+/// The system prompts that the file of a session already has.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPrompts {
     /// The last one of the conversation.

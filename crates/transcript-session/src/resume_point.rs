@@ -1,4 +1,4 @@
-//! What a writer must know to continue a session.
+//! The state that a writer needs to continue a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::history::History;
 
 impl History {
-    /// Returns what a writer must know to continue at the end of `tree`, which must be a tree of
+    /// Returns the state that a writer needs to continue at the end of `tree`, which must be a tree of
     /// this history. Reads only the bodies of entries with calls that have no result.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
     Some(EntryId::from(&*index.id_text(parent)))
 }
 
-/// Finds those of the entries with the ids `named` that are in the file, and where they are. `None`
+/// Finds the entries with the ids `named` that are in the file, with their offsets. `None`
 /// when one is followed in the conversation by an entry that is not among them.
 pub(crate) fn tombstoned(tree: &Tree<'_>, named: &[EntryId]) -> Option<Tombstoned> {
     let index = tree.index();

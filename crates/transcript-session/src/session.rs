@@ -48,7 +48,7 @@ pub struct Session {
     options: SessionOptions,
     repair: Option<Repair>,
     restored: Vec<Written>,
-    /// What the last request was made of; `None` before the first one.
+    /// The cached state of the last request, which the next one continues; `None` before the first one.
     live: Mutex<Option<LiveSession>>,
     counting: Mutex<Counting>,
     /// The options for the sessions of agents: branch and entrypoint may have changed.
@@ -85,7 +85,7 @@ struct Counting {
     counters: Counters,
     /// Whether anything was counted: only then lines are written.
     is_used: bool,
-    /// Up to when the time of the session was counted.
+    /// The time up to which the duration of the session was counted.
     since: Instant,
     /// The part of the file after the counts that the session was opened with; `None` once its replies
     /// are counted.
@@ -629,7 +629,7 @@ impl Session {
         Ok(written)
     }
 
-    /// Counts what the session costs: a reply of the model, the time of a tool, lines of code. The
+    /// Adds to the counters of the session: a reply of the model, the time of a tool, lines of code. The
     /// counts continue from those in the file, also in a fork, and [`end_turn`](Self::end_turn) writes
     /// them to it, with the time for which the session was open. A session in which nothing is counted
     /// keeps the counts that it has.
@@ -1069,7 +1069,7 @@ impl Session {
         }
         let request = self.request()?;
         if !request.is_resumable() {
-            // What is wrong with the session is not a question of these results.
+            // A session that cannot be resumed for another reason must not refuse the results of its calls.
             return Ok(());
         }
         let blocks = || request.messages.iter().flat_map(Message::blocks);

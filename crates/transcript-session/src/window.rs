@@ -1,4 +1,4 @@
-//! How long a request may be.
+//! The maximum length of a request.
 
 #[cfg(feature = "search")]
 use transcript_catalog::usage::Prices;

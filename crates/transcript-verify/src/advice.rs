@@ -15,18 +15,18 @@ pub const fn advice(code: Code) -> &'static str {
             "The last write was cut off: resume with this project, or let `transcript repair` set the rest aside."
         }
         C::TornMid | C::Control | C::NotObject | C::Depth => {
-            "The client skips the line: `transcript repair` writes what is left of it on a line of its own."
+            "Claude Code skips the line: `transcript repair` writes what is left of it on a line of its own."
         }
         C::Glued => {
-            "The client reads only the first object of the line: `transcript repair` puts each on its own line."
+            "Claude Code reads only the first object of the line: `transcript repair` puts each on its own line."
         }
         C::Nul => {
             "The machine lost power or crashed: `transcript repair` removes the NULs and keeps the entries."
         }
-        C::Split => "The client skips all of these lines: `transcript repair` joins them.",
+        C::Split => "Claude Code skips all of these lines: `transcript repair` joins them.",
         C::Unterminated => "Nothing needs to be done: our writer ends the line before it appends.",
         C::TooLong => {
-            "No client can use the line: raise the limit, or let `transcript repair` set it aside."
+            "Claude Code cannot use the line: raise the limit, or let `transcript repair` set it aside."
         }
         C::TooMany => "The content of the entry cannot be sent: `transcript repair` sets it aside.",
         C::Utf8 => {
@@ -46,25 +46,25 @@ pub const fn advice(code: Code) -> &'static str {
             "Check with `verify --requests` whether the recorded requests are still reproduced, and report the key."
         }
         C::NoId => {
-            "The client keeps only the last of such messages: `transcript repair` gives each a uuid."
+            "Claude Code keeps only the last of such messages: `transcript repair` gives each a uuid."
         }
         C::Mixed => {
-            "Nothing needs to be done: old clients, and a salvage, write subagents into the same file."
+            "Nothing needs to be done: old versions of Claude Code, and a salvage, write subagents into the same file."
         }
         C::OtherSession => {
             "Two sessions were written to one file: `transcript repair` moves the foreign entries to a file of their own."
         }
         C::Dangling => {
-            "The client shows only what is below: `transcript repair` links the entry where there is evidence."
+            "Claude Code shows only what is below: `transcript repair` links the entry where there is evidence."
         }
         C::Stranded => {
-            "The client no longer shows what was cut off: `transcript repair` joins the branch behind it."
+            "Claude Code no longer shows what was cut off: `transcript repair` joins the branch after it."
         }
         C::Repeated => {
             "`transcript repair` drops identical copies; others are kept, and the first decides the place."
         }
         C::Cycle => {
-            "The client may show only a part: `transcript repair` cuts the link that leads down the file."
+            "Claude Code may show only a part: `transcript repair` cuts the link that leads down the file."
         }
         C::Rewind => {
             "Nothing needs to be done: `transcript replay --all-branches` shows the abandoned branch."
@@ -73,7 +73,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Only one of the branches is continued: `transcript tree` shows both, `transcript fork --at` copies the other."
         }
         C::Sibling => {
-            "Nothing needs to be done: clients from 2.1.80 on and this project find them."
+            "Nothing needs to be done: Claude Code 2.1.80 and later, and this project, find them."
         }
         C::Leaf => {
             "To continue from newer entries, name one of them: `transcript resume --leaf UUID`. A lost entry may be in a backup."
@@ -82,10 +82,10 @@ pub const fn advice(code: Code) -> &'static str {
             "Nothing needs to be done: the pointer is only used to show older history."
         }
         C::Segment | C::Stale => {
-            "The client drops what the compaction preserved: `transcript repair` corrects the names in the boundary."
+            "Claude Code drops what the compaction preserved: `transcript repair` corrects the names in the boundary."
         }
         C::NoBoundary => {
-            "The client may show what was compacted away: `transcript repair` writes the boundary again."
+            "Claude Code may show what was compacted away: `transcript repair` writes the boundary again."
         }
         C::NoResult => {
             "The request gets a synthetic result that says so: `transcript repair` writes it to the file."
@@ -104,11 +104,11 @@ pub const fn advice(code: Code) -> &'static str {
             "Nothing needs to be done: only programs that index every id of a file mistake the line for the message."
         }
         C::Writers => {
-            "Close all but one client of the session; `transcript tree` shows both branches."
+            "Close all but one Claude Code of the session; `transcript tree` shows both branches."
         }
         C::ForkSource => "Nothing needs to be done: the copy is complete without its source.",
         C::EmptiedThought => {
-            "Nothing needs to be done under policy `recover`; another client has to omit these blocks."
+            "Nothing needs to be done under policy `recover`; another program has to omit these blocks."
         }
         C::Window => {
             "Compact the session, or resume it with `--fit MODEL`, which omits the oldest media, results and turns."
@@ -120,7 +120,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Resume with this project: under policy `recover` the request is changed so that it is accepted."
         }
         C::Recorded => {
-            "Nothing is wrong with the session: this project predicts its client wrongly there, so report the finding."
+            "Nothing is wrong with the session: this project predicts Claude Code wrongly there, so report the finding."
         }
         C::Size => {
             "Start a new session from it with `transcript fork`, which copies only the conversation."
@@ -132,29 +132,27 @@ pub const fn advice(code: Code) -> &'static str {
             "Count each message id once: programs that add up lines report too much."
         }
         C::Secret => "Revoke it if it is real, and redact the session before you share it.",
-        C::Mode => {
-            "Run `chmod go-rwx` on the file and its folder, so that other users have no access."
-        }
+        C::Mode => "Run `chmod go-rwx` on the file and its folder.",
         C::Stalled => {
-            "Start the client again and check that the file grows: `transcript repair --salvage` gathers what its other files have."
+            "Start Claude Code again and check that the file grows: `transcript repair --salvage` gathers what its other files have."
         }
         C::Absent => {
             "The conversation was never written, or was deleted: `transcript repair --salvage` gathers what its folder has."
         }
         C::Sweep => {
-            "Copy the session out of the folder of the client, or raise `cleanupPeriodDays` in its settings."
+            "Copy the session out of the folder of Claude Code, or raise `cleanupPeriodDays` in its settings."
         }
         C::MissingAgent => {
             "What the subagent did is lost, except for its result: look for its file in a backup."
         }
         C::OrphanAgent => "Nothing needs to be done: read the file with `transcript replay`.",
         C::WrongFolder => {
-            "The client does not list the session where it was written: `transcript move` puts it there."
+            "Claude Code does not list the session where it was written: `transcript move` puts it there."
         }
         C::SameId => "Compare the copies before you resume one: `transcript merge` joins them.",
-        C::Stub => "Nothing is lost: a client was started and left.",
+        C::Stub => "Nothing is lost: Claude Code was started and closed.",
         C::FileTime => {
-            "A copy or another program changed the time, by which the client chooses what to continue and to delete."
+            "A copy or another program changed the time, by which Claude Code chooses which sessions to continue and to delete."
         }
         // A code of another crate cannot be matched without this.
         _ => DEFAULT_ADVICE,

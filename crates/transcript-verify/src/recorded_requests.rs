@@ -278,7 +278,7 @@ impl VersionRequests {
     fn words(&self, first: &RequestDifference) -> String {
         let client = self.version.as_deref();
         let client = client
-            .map(|version| format!(" of client {version}"))
+            .map(|version| format!(" of Claude Code {version}"))
             .unwrap_or_default();
         format!(
             "{} of {} recorded requests{client} reproduced; the first that is not: {}",

@@ -80,7 +80,7 @@ pub(crate) fn findings(
         if !modes.is_empty() {
             add(
                 Code::Mode,
-                format!("other users have access ({})", modes.join(", ")),
+                format!("other users can access this session ({})", modes.join(", ")),
             );
         }
     }
@@ -100,9 +100,9 @@ pub(crate) fn findings(
         let days = store.and_then(|(project, _)| days_left(&**disk, project, modified));
         if let Some(days) = days.filter(|days| *days <= options.sweep_days.into()) {
             let detail = match days {
-                0 => "the client deletes the file when it is started next".to_owned(),
-                1 => "the client deletes the file tomorrow".to_owned(),
-                days => format!("the client deletes the file in {days} days"),
+                0 => "Claude Code deletes the file when it is started next".to_owned(),
+                1 => "Claude Code deletes the file tomorrow".to_owned(),
+                days => format!("Claude Code deletes the file in {days} days"),
             };
             add(Code::Sweep, detail);
         }

@@ -31,7 +31,7 @@ fn detail(key: &UnknownKey) -> String {
     let of_client = key
         .version
         .as_deref()
-        .map(|version| format!(" of client {version}"));
+        .map(|version| format!(" of Claude Code {version}"));
     format!(
         "{what} on {}{} (first at line {}) is not known to this version; the request that the client \
          makes may differ",

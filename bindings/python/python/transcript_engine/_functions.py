@@ -115,7 +115,7 @@ def export(
     - ``conversation_only``: Whether a page has no subagents, branches, thinking and lines.
     - ``emails``: Whether e-mail addresses are replaced, too.
     - ``force``: Whether a file that exists is replaced.
-    - ``format``: The form of the document: one HTML page that needs nothing else, or Markdown.
+    - ``format``: The form of the document: a self-contained HTML page, or Markdown.
     - ``keep``: Kinds, names and values that are kept.
     - ``lines``: Whether a page has the lines of the session, which ``transcript import`` reads.
     - ``names``: Whether the names of people in paths are replaced, too.
@@ -170,7 +170,7 @@ def follow(
 
     - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
     - ``changes``: Whether what entries change in the conversation is returned, too.
-    - ``start``: Where to start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
+    - ``start``: The start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
     - ``last``: Starts with this number of the last entries instead.
     - ``once``: Whether it ends at the end of the file.
     - ``raw_entries``: Whether each entry has its whole line.
@@ -328,7 +328,7 @@ def move(
     - ``new``: The folder in which they are to go on.
     - ``copy``: Leaves the sessions where they are, and writes copies with new ids.
     - ``dry_run``: Changes nothing, and returns what would be moved.
-    - ``undo``: Undoes what the same move did. Not with ``copy``.
+    - ``undo``: Undoes the same move. Not with ``copy``.
     - ``root``: The folder of projects; that of the client by default.
     """
     options = {
@@ -394,7 +394,7 @@ def repair(
       ``SESSION.jsonl.before-repair``.
     - ``new_session``: Whether the repaired session is written as a copy with a new session id, and new ids of its
       entries; without ``out`` it is next to the original.
-    - ``out``: Where the repaired session is written: a new file.
+    - ``out``: The new file for the repaired session.
     - ``undo``: Whether the file that ``keep_id`` replaced is restored, instead of a repair; the repaired one is kept as
       ``SESSION.jsonl.repaired``.
     - ``root``: The folder of projects; that of the client by default.
@@ -433,8 +433,8 @@ def request(
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ResumeReport | ResumeRefusal:
-    """Returns what continues a session: the ``messages`` for the API, and how they came about. Writes nothing. A file
-    of another format is not an error: the record then has a ``reason``, and ``resumable`` is false.
+    """Returns the request that continues a session: the ``messages`` for the API, and how they came about. Writes
+    nothing. A file of another format is not an error: the record then has a ``reason``, and ``resumable`` is false.
 
     - ``session``: The session: a path, an id, the start of one, a title, the id of a subagent, or ``latest``.
     - ``client_version``: The version of the client whose rules hold, such as ``2.1.331``; that of the last line with
@@ -450,9 +450,9 @@ def request(
     - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the client
       does.
     - ``prompt``: The next message of the user.
-    - ``provider``: Who gets the request and accepts it: ``messages`` (the Messages API, the default), ``converse``
-      (Converse of Amazon Bedrock) or ``vertex`` (Claude on Google Vertex AI). The messages have the form of the
-      Messages API in any case; to convert them is up to the caller. Not under the policy ``vendor``.
+    - ``provider``: The provider that gets the request and accepts it: ``messages`` (the Messages API, the default),
+      ``converse`` (Converse of Amazon Bedrock) or ``vertex`` (Claude on Google Vertex AI). The messages have the form
+      of the Messages API in any case; to convert them is up to the caller. Not under the policy ``vendor``.
     - ``tools``: The names of the tools of the request: references to others, which a tool search left, are omitted.
     - ``root``: The folder of projects; that of the client by default.
     - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
@@ -502,12 +502,12 @@ def search(
 
     - ``query``: The query: words, phrases, and filters such as ``role:user``. docs/search.md describes it.
     - ``branch``: Only entries that were written on this branch of git.
-    - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
+    - ``cache``: Whether the search uses the cache folder, and adds to it.
     - ``context``: The number of lines of the text before and after the match in a snippet, which has 160 characters by
       default.
     - ``places``: Ids of sessions, files and folders; all sessions if there are none.
     - ``limit``: The maximum number of hits, or of sessions with the output ``files``; all by default.
-    - ``output``: What is returned: each hit, the sessions with hits, or only their number in ``end``.
+    - ``output``: The output: each hit, the sessions with hits, or only their number in ``end``.
     - ``project``: Only the sessions of the project at this path.
     - ``role``: Only entries of one of these roles: ``user``, ``assistant``, ``system`` or ``tool``.
     - ``since``: Only entries from this time on: a time as in RFC 3339, a date, ``today``, ``yesterday``, or a duration
@@ -609,9 +609,9 @@ def usage(
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[CostRecord]:
-    """Returns what sessions cost: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
+    """Returns the cost of sessions: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
 
-    - ``by``: What the rows are about: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
+    - ``by``: The grouping of the rows: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
       ``agent``, ``agent-type``, ``branch``, ``git-branch``, ``compaction`` or ``tool``; several for their combinations.
       Without any there is only the total.
     - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
@@ -689,7 +689,7 @@ def watch(
     """Follows many sessions, also those that are created later, and subagents.
 
     - ``changes``: Whether what entries change in the conversation is returned, too.
-    - ``start``: Where to start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
+    - ``start``: The start: ``start``, ``end``, or the ``checkpoint`` of an entry after which to continue.
     - ``places``: Folders of projects, and sessions; all sessions of the store if there are none.
     - ``last``: Starts with this number of the last entries instead.
     - ``once``: Whether it ends at the ends of the files.

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 def call(function: str, options: dict[str, Any]) -> _transcript.Records:
     """Start a function; options that are ``None`` are those by default."""
     given = {name: value for name, value in options.items() if value is not None}
-    # What JSON does not have is a path.
+    # Values that JSON does not have are paths.
     return _transcript.call(json.dumps({"function": function, **given}, default=os.fsdecode))
 
 
@@ -93,7 +93,7 @@ class _Pending:
             event = trio.Event()
 
             def wake_trio() -> None:
-                # After the end of the run nobody waits in it.
+                # After the end of the run no task waits in it.
                 with contextlib.suppress(RuntimeError):
                     token.run_sync_soon(event.set)
 
@@ -108,7 +108,7 @@ class _Pending:
         future: asyncio.Future[None] = loop.create_future()
 
         def wake() -> None:
-            # After a loop was closed nobody waits in it.
+            # After a loop was closed no task waits in it.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
 
@@ -255,7 +255,7 @@ def begin(start: Callable[[Callable[[Any, TranscriptError | None], object]], Any
 
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
-    # After the loop was closed nobody waits: the native part ignores the RuntimeError that says so.
+    # After the loop was closed no task waits: the native part ignores the RuntimeError about it.
     wake: Any = loop.call_soon_threadsafe
     answer = start(partial(wake, _settle, future))
     if answer is not None:
@@ -273,7 +273,7 @@ async def waiting(start: Callable[[Callable[[Any, TranscriptError | None], objec
 
     def done(answer: Any, error: TranscriptError | None) -> None:
         answers.append((answer, error))
-        # After the end of the run nobody waits: the native part ignores the RuntimeError that says so.
+        # After the end of the run no task waits: the native part ignores the RuntimeError about it.
         token.run_sync_soon(event.set)
 
     answer = start(done)

@@ -16,9 +16,9 @@ from ._records import Records, call, every, parsed, parts
 
 Path = str | os.PathLike[str]
 Policy = Literal["recover", "vendor"]
-"""How a conversation is rebuilt: with all that evidence gives back, or exactly as the client does."""
+"""The rules that rebuild a conversation: with all that evidence gives back, or exactly as the client does."""
 Provider = Literal["messages", "converse", "vertex"]
-"""Who gets a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI."""
+"""The provider of a request: the Messages API, Converse of Amazon Bedrock, or Claude on Google Vertex AI."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class SessionMessage:
     is_queued_command: bool
     """Whether it is a prompt that was queued while the model was working, which then got it within that turn."""
     origin: Any
-    """Who wrote it, such as ``{"kind": "human"}``, or ``None``."""
+    """Its author, such as ``{"kind": "human"}``, or ``None``."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class SessionMessage:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "message":
-            # What is in the file is not the message any more.
+            # The bytes in the file are no longer those of the message.
             self.__dict__.pop("_place", None)
         super().__setattr__(name, value)
 

@@ -20,7 +20,7 @@ Sync = Literal["none", "each"] | int
 """When what was written is synced to the disk: never by itself, before an append returns, or that many milliseconds
 later."""
 OnBusy = Literal["fail", "share", "fork"]
-"""What to do when another process writes to the session."""
+"""The action when another process writes to the session."""
 
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SessionOptions(TypedDict, total=False):
-    """How a session is opened: the options of :meth:`Session.create` and the other methods that open one."""
+    """The options for opening a session: those of :meth:`Session.create` and the other methods that open one."""
 
     cwd: Path | None
     """The working folder of entries that name none."""
@@ -37,17 +37,17 @@ class SessionOptions(TypedDict, total=False):
     git_branch: str | None
     """The git branch of entries that name none."""
     entrypoint: str | None
-    """How the client was started, such as ``cli`` or ``sdk-py``, for entries that do not say it."""
+    """The way in which the client was started, such as ``cli`` or ``sdk-py``, for entries that do not say it."""
     model: str | None
     """The model that requests are for."""
     tools: Iterable[str] | None
     """The names of the tools that requests have: references to others, which a tool search left, are omitted."""
     fit: int | str | None
-    """What requests have to fit: see :func:`transcript.request`."""
+    """The maximum length of requests: see :func:`transcript.request`."""
     fit_turns: int | None
     """The number of turns at the end that ``fit`` never changes; 2 by default."""
     provider: Provider | None
-    """Who gets the requests: see :func:`transcript.request`."""
+    """The provider of requests: see :func:`transcript.request`."""
     session_id: str | None
     """The session id of entries that have none; the id of the session by default."""
     policy: Policy
@@ -57,7 +57,7 @@ class SessionOptions(TypedDict, total=False):
     sync: Sync | None
     """When written bytes are synced; 100 milliseconds later by default."""
     on_busy: OnBusy
-    """What to do when another process writes to the session; ``fail`` by default."""
+    """The action when another process writes to the session; ``fail`` by default."""
     root: Path | None
     """The folder that holds the projects."""
 
@@ -95,7 +95,7 @@ class Recorded(list[Written]):
 
 
 class Compacted(NamedTuple):
-    """What a compaction wrote."""
+    """The entries that a compaction wrote."""
 
     boundary: Written
     summary: Written
@@ -115,7 +115,7 @@ class PromptChanges(NamedTuple):
 
 
 class Resumed(NamedTuple):
-    """What there is to know about a session that was resumed."""
+    """The state of a session that was resumed."""
 
     request: RequestRecord
     """``messages`` for the API, ``model``, and whether a strict provider accepts them."""
@@ -260,7 +260,7 @@ class StreamReply:
 
 
 class _Open:
-    """What both kinds of sessions have."""
+    """The common part of both kinds of sessions."""
 
     def __init__(self, opened: tuple[_transcript.Session, str]) -> None:
         self._native, text = opened
@@ -289,14 +289,14 @@ class _Open:
 
     @property
     def repair(self) -> Json | None:
-        """What was done to the end of the file when it was opened, after a kill or a full disk: ``kind`` (``completed``,
+        """The repair of the end of the file when it was opened, after a kill or a full disk: ``kind`` (``completed``,
         ``cut``, ``sealed``), ``offset``, ``len``, and the file in which cut bytes were ``saved``.
         """
         return self._repair
 
     @property
     def restored(self) -> int:
-        """How many entries that existed only on damaged lines were written again when the session was opened."""
+        """The number of entries from damaged lines that were written again when the session was opened."""
         return self._restored
 
 

@@ -12,7 +12,7 @@ class ActionRecord(TypedDict):
     """One change of a repair."""
 
     action: str
-    """What is done, for example `salvage`."""
+    """The name of the action, for example `salvage`."""
     code: str
     """The code of the defect."""
     detail: str
@@ -38,7 +38,7 @@ class BadRecord(TypedDict):
     code: str
     """The code of the finding (`docs/format.md`)."""
     detail: str
-    """What is wrong, in words; never quotes the line."""
+    """The defect, for people; never quotes the line."""
     len: int
     """Its length in bytes, without the newline."""
     line: int | None
@@ -86,7 +86,7 @@ class BoundaryRecord(TypedDict):
     tail: NamedEntry | None
     """The last preserved entry."""
     trigger: str | None
-    """Who started it: `manual` or `auto`; `null` if the boundary does not say."""
+    """Its origin: `manual` or `auto`; `null` if the boundary does not say."""
     uuid: str | None
     """Its uuid; `null` for a line without one."""
 
@@ -112,7 +112,7 @@ class _BranchRecord(_BranchRecordKeywords):
     prompts: int
     """The number of prompts that a person typed."""
     start: str
-    """How it starts: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`."""
+    """Its start: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`."""
     tip: bool
     """Whether no other branch continues from it."""
 
@@ -121,7 +121,7 @@ class BranchRecord(_BranchRecord, total=False):
     """A run of entries without a fork."""
 
     matches: int | None
-    """How many of its entries are selected; absent without options that select entries."""
+    """The number of its entries that are selected; absent without options that select entries."""
 
 
 class _CallRecord(TypedDict):
@@ -156,12 +156,12 @@ class ChangeRecord(TypedDict):
 
 
 class ClientCostRecord(TypedDict):
-    """What a client counted for a session (`cost-state`), beside our sum. `difference` is theirs minus ours: what is not in the transcript."""
+    """The cost of a session as a client counted it (`cost-state`), next to our sum. `difference` is theirs minus ours: the part that is not in the transcript."""
 
     kind: Literal["client"]
     """The kind of the record."""
     differenceNanoUsd: int | None
-    """Theirs minus ours."""
+    """The sum of the client minus ours."""
     models: list[ClientModelRecord]
     """The same for each model."""
     oursNanoUsd: int | None
@@ -175,10 +175,10 @@ class ClientCostRecord(TypedDict):
 
 
 class ClientModelRecord(TypedDict):
-    """What a client counted for a model, beside our sum."""
+    """The cost of a model as a client counted it, next to our sum."""
 
     differenceNanoUsd: int | None
-    """Theirs minus ours."""
+    """The sum of the client minus ours."""
     model: str
     """The model."""
     ourTokens: list[int]
@@ -192,7 +192,7 @@ class ClientModelRecord(TypedDict):
 
 
 class CommandError(TypedDict):
-    """Why a command failed."""
+    """The error of a command."""
 
     kind: str
     """The kind, such as `bad-command`; `docs/cli.md` has the list."""
@@ -203,14 +203,14 @@ class CommandError(TypedDict):
 
 
 class CompactedRecord(TypedDict):
-    """What a compaction moves to an archive."""
+    """The lines that `--compact` moves to an archive."""
 
     after: int
     """The bytes after."""
     before: int
     """The bytes of the session before."""
     lines: int
-    """How many lines are moved."""
+    """The number of lines that are moved."""
     types: list[TypeSizeRecord]
     """The same by the type of lines, the type of which most bytes are moved first."""
 
@@ -230,7 +230,7 @@ class _CostRow(TypedDict):
     kind: Literal["row"]
     """The kind of the record."""
     by: dict[str, Any]
-    """What the row is about: the key of each kind, `null` if it is unknown or none."""
+    """The group of the row: the key of each kind, `null` if it is unknown or none."""
     cacheRead: int
     """Tokens read from the cache."""
     cacheWrite1h: int
@@ -244,7 +244,7 @@ class _CostRow(TypedDict):
     first: str | None
     """The time of the first request."""
     incomplete: int
-    """How many of them have no final counts."""
+    """The number of them without final counts."""
     input: int
     """Input tokens outside of the cache."""
     last: str | None
@@ -252,7 +252,7 @@ class _CostRow(TypedDict):
     output: int
     """Tokens of the answers."""
     reportedNanoUsd: int | None
-    """What the lines of old clients say they cost (`costUSD`)."""
+    """The cost that lines of old clients record (`costUSD`)."""
     requests: int
     """The number of requests."""
     schema: int
@@ -294,7 +294,7 @@ class CostTotal(TypedDict):
     first: str | None
     """The time of the first request."""
     incomplete: int
-    """How many of them have no final counts."""
+    """The number of them without final counts."""
     input: int
     """Input tokens outside of the cache."""
     last: str | None
@@ -304,7 +304,7 @@ class CostTotal(TypedDict):
     prices: PricesRecord
     """The table of prices."""
     reportedNanoUsd: int | None
-    """What the lines of old clients say they cost (`costUSD`)."""
+    """The cost that lines of old clients record (`costUSD`)."""
     requests: int
     """The number of requests."""
     schema: int
@@ -356,7 +356,7 @@ class DecisionRecord(TypedDict):
     """A step of choosing the path."""
 
     detail: str
-    """What was done and the evidence, in words."""
+    """The decision with its evidence, for people."""
     kind: str
     """The kind, such as `leaf`; `docs/recover.md` has the list."""
     line: int | None
@@ -445,14 +445,14 @@ class _EntryRecord(TypedDict):
     uuid: str | None
     """Its uuid; `null` if it has none."""
     via: list[str]
-    """How it came onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what the line alone shows: `salvage`, or `parent` if it names one."""
+    """The link that put it onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what the line alone shows: `salvage`, or `parent` if it names one."""
 
 
 class EntryRecord(_EntryRecord, total=False):
     """An entry. In the output of `replay` it is one of the path; in that of `tail` it may be any line with an object, including titles, modes and other metadata."""
 
     checkpoint: str | None
-    """Where to continue after this entry; only of the operations `follow` and `watch`."""
+    """The position after this entry, to continue there; only of the operations `follow` and `watch`."""
     entry: Any
     """The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed."""
     inContext: bool | None
@@ -473,14 +473,14 @@ class ExportedDocument(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why a function failed. Names the file and never quotes the content of an entry."""
+    """The error of a function. Names the file and never quotes the content of an entry."""
 
     kind: str
     """The stable name of what went wrong, such as `not-found` or `busy`."""
     line: int | None
     """The number of the line, from 1."""
     message: str
-    """What happened, in words."""
+    """The message, for people."""
     offset: int | None
     """The offset in the file, in bytes."""
     path: str | None
@@ -572,14 +572,14 @@ class GoneRecord(TypedDict):
 
 
 class HealthRecord(TypedDict):
-    """What a session shows, and whether a provider accepts it."""
+    """The state of a session: the messages that it shows, and whether a provider accepts them."""
 
     conversation: int
     """The messages of the conversation."""
     lint: PolicyLintRecord
     """Whether a strict provider accepts the request of each policy."""
     visible: VisibleRecord
-    """How many of them each policy shows."""
+    """The number of them that each policy shows."""
 
 
 class _HitRecord(TypedDict):
@@ -606,7 +606,7 @@ class _HitRecord(TypedDict):
     project: str
     """The name of the project folder."""
     role: str | None
-    """Who the entry is from: `user`, `assistant`, `tool` or `system`; `null` for metadata."""
+    """The author of the entry: `user`, `assistant`, `tool` or `system`; `null` for metadata."""
     schema: int
     """The version of the shape: SCHEMA."""
     sessionId: str
@@ -671,7 +671,7 @@ class LeafRecord(TypedDict):
     line: int | None
     """The number of its line, from 1; `null` also when the lines before were not read."""
     reason: str
-    """Why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`."""
+    """The reason why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`."""
     uuid: str | None
     """Its uuid; `null` for a line without one."""
 
@@ -691,9 +691,9 @@ class LintRecord(TypedDict):
     ok: bool
     """Whether the session is resumable and there are no problems."""
     problems: list[ProblemRecord]
-    """What a strict provider refuses, in the order of the messages."""
+    """The problems for which a strict provider refuses the request, in the order of the messages."""
     warnings: list[ProblemRecord]
-    """What some providers may refuse, in the order of the messages."""
+    """The problems for which some providers may refuse it, in the order of the messages."""
 
 
 class ModelCosts(TypedDict):
@@ -796,14 +796,14 @@ class NotCopiedRecord(TypedDict):
     path: str
     """Its path."""
     reason: str
-    """Why."""
+    """The reason."""
 
 
 class _OmissionRecord(TypedDict):
     line: int | None
     """The number of its line, from 1; `null` also when the lines before were not read."""
     reason: str
-    """Why, such as `unanswered-call`; `docs/cli.md` has the list."""
+    """The reason, such as `unanswered-call`; `docs/cli.md` has the list."""
     uuid: str | None
     """Its uuid; `null` for a line without one."""
 
@@ -903,7 +903,7 @@ class PolicyLintRecord(TypedDict):
 
 
 class PricesRecord(TypedDict):
-    """Where prices are from."""
+    """The source of the prices."""
 
     date: str
     """The date of the table."""
@@ -962,12 +962,12 @@ class QueuedPrompt(TypedDict):
 
 
 class RebuiltRequestsRecord(TypedDict):
-    """How many recorded requests are built again from the entries alone."""
+    """The number of recorded requests that are reproduced from the entries alone."""
 
     recorded: int
-    """How many are recorded."""
+    """The number of recorded requests."""
     reproduced: int
-    """How many have the same messages when they are built from the entries alone."""
+    """The number with the same messages when they are built from the entries alone."""
     versions: list[VersionRequestsRecord]
     """The same for each version of a client, ordered by version."""
 
@@ -989,16 +989,16 @@ class RefusedSession(TypedDict):
     path: str
     """The path of its file."""
     reason: str
-    """Why: `exists`, `busy`, `unusable` or `failed`."""
+    """The reason: `exists`, `busy`, `unusable` or `failed`."""
     sessionId: str
     """Its id."""
 
 
 class _RepairReport(TypedDict):
     after: HealthRecord
-    """What the repaired session shows."""
+    """The state of the repaired session."""
     before: HealthRecord
-    """What the session shows."""
+    """The state of the session."""
     path: str
     """The path of the session."""
     plan: list[ActionRecord]
@@ -1008,20 +1008,20 @@ class _RepairReport(TypedDict):
 
 
 class RepairReport(_RepairReport, total=False):
-    """What a repair does, and what the session shows before and after: the only object of `repair --json`."""
+    """The plan or result of a repair, with the state of the session before and after: the only object of `repair --json`."""
 
     compacted: CompactedRecord | None
-    """What is moved to the archive, with `--compact` alone and if there is anything."""
+    """The lines that are moved to the archive; only with `--compact`, and if there are any."""
     cwd: str | None
     """The folder in which a client continues the session, or the copy that was written; missing if no client finds that file by its id."""
     notCopied: list[NotCopiedRecord]
-    """What is in the folder of the session and not in that of the repaired one, if it was written."""
+    """The files in the folder of the session that were not copied to that of the repaired one."""
     old: str | None
     """The path of the old file, if it was replaced."""
     out: str | None
     """The path of the repaired session, if it was written."""
     refused: str | None
-    """Why the session is not repaired, if it is not."""
+    """The reason why the session is not repaired, if it is not."""
 
 
 _ReplayBranchKeywords = TypedDict("_ReplayBranchKeywords", {"from": "str | None"})
@@ -1114,7 +1114,7 @@ class RequestRecord(TypedDict):
     omitted: list[OmissionRecord]
     """As ResumeReport::omitted."""
     provider: str
-    """Who gets the request."""
+    """The provider that gets the request."""
     resumable: bool
     """Whether there is a conversation to continue."""
     synthetic: list[SyntheticRecord]
@@ -1187,7 +1187,7 @@ class _ResumeReport(TypedDict):
     schema: int
     """The version of the shape: SCHEMA."""
     scope: str
-    """What findings and state cover: `file`, or `tail` if the end of the file was enough for the conversation."""
+    """The scope of findings and state: `file`, or `tail` if the end of the file was enough for the conversation."""
     sessionId: str | None
     """The id of the session; `null` if no entry names one."""
     state: PathState
@@ -1201,10 +1201,10 @@ class _ResumeReport(TypedDict):
 
 
 class ResumeReport(_ResumeReport, total=False):
-    """What a client needs to continue a session: the only object of `resume --json`. Everything from `provider` on is empty when the file is of another format (ResumeRefusal)."""
+    """The state and the request with which a client continues a session: the only object of `resume --json`. Everything from `provider` on is empty when the file is of another format (ResumeRefusal)."""
 
     reason: str | None
-    """Why it is not resumable, in words; absent if it is."""
+    """The reason why it is not resumable, for people; absent if it is."""
 
 
 class RootRecord(TypedDict):
@@ -1213,7 +1213,7 @@ class RootRecord(TypedDict):
     branch: int
     """The id of the branch."""
     kind: str
-    """How the branch starts: its BranchRecord::start."""
+    """The start of the branch: its BranchRecord::start."""
     line: int | None
     """The number of its line, from 1; `null` also when the lines before were not read."""
     parentUuid: str | None
@@ -1277,7 +1277,7 @@ class _SessionRecord(TypedDict):
     sessionId: str
     """The name of the file without `.jsonl`."""
     state: str | None
-    """How it ended: `finished`, `waiting`, `open-call` or `stalled`."""
+    """Its state: `finished`, `waiting`, `open-call` or `stalled`."""
     subagents: int
     """The number of subagents with a file of their own."""
     tag: str | None
@@ -1285,7 +1285,7 @@ class _SessionRecord(TypedDict):
     title: str | None
     """The title."""
     titleSource: TitleSource | None
-    """Who gave it."""
+    """The origin of the title."""
 
 
 class SessionRecord(_SessionRecord, total=False):
@@ -1310,7 +1310,7 @@ class SkippedMessages(TypedDict):
     """Messages of one type that a `record` did not write, for one reason."""
 
     count: int
-    """How many there are."""
+    """Their number."""
     first: int
     """The place of the first of them in the list of messages, from 0."""
     reason: str
@@ -1395,13 +1395,13 @@ class TokensRecord(TypedDict):
     """The tokens of a request, estimated. Only the API knows the exact number."""
 
     margin: int
-    """What is added to compare the request with its limits, and is in over, but not in the numbers above: a third of the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0."""
+    """The safety margin when the request is compared with its limits; in over, but not in the numbers above: a third of the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0."""
     messages: int
     """The tokens of the messages alone."""
     over: int | None
-    """By how many tokens the request, with margin, is longer than the window, or than what it was made to fit; `null` if it is not, or if the window is not known."""
+    """The excess in tokens of the request, with margin, over the window or over the limit that it was made to fit; `null` if it is not, or if the window is not known."""
     recorded: int | None
-    """What the API counted for the last answer of the conversation and its request; `null` if no answer says it."""
+    """The tokens of the last answer of the conversation and its request, as the API counted them; `null` if no answer has the counts."""
     request: int
     """The tokens of the request: of its messages and, as far as the last answer shows what they took, of the system prompt and the tools."""
     unknown: int
@@ -1443,7 +1443,7 @@ class TypeSizeRecord(TypedDict):
     before: int
     """The bytes before."""
     lines: int
-    """How many lines are moved."""
+    """The number of lines that are moved."""
     type: str
     """The type; empty for unknown ones."""
 
@@ -1454,7 +1454,7 @@ class UndoneRepair(TypedDict):
     path: str
     """The file, as it was before the repair."""
     repaired: str
-    """Where the repaired file is now."""
+    """The path of the repaired file now."""
 
 
 class Usage(TypedDict):
@@ -1490,7 +1490,7 @@ class UsageRecord(TypedDict):
     models: list[Usage]
     """The counts by model, ordered by name."""
     scope: str
-    """What the counts cover: `path`."""
+    """The scope of the counts: `path`."""
 
 
 class _VerifyFindingRecord(TypedDict):
@@ -1517,13 +1517,13 @@ class VerifyFindingRecord(_VerifyFindingRecord, total=False):
 
 class _VerifyRecord(TypedDict):
     conversation: int
-    """How many messages the conversation has."""
+    """The number of messages of the conversation."""
     entries: int
     """The number of objects on them that may count as entries."""
     findings: list[VerifyFindingRecord]
     """Everything that is wrong or worth knowing, by offset; what is about no line comes first."""
     foreign: int
-    """How many messages of other conversations either policy shows."""
+    """The number of messages of other conversations that either policy shows."""
     lines: int
     """The number of physical lines."""
     lint: PolicyLintRecord
@@ -1537,11 +1537,11 @@ class _VerifyRecord(TypedDict):
     verdict: str
     """`clean`, `noted`, `damaged` or `lossy`."""
     visible: VisibleRecord
-    """How many of these each policy shows."""
+    """The number of these that each policy shows."""
 
 
 class VerifyRecord(_VerifyRecord, total=False):
-    """What is wrong with one session: a line of `verify --json`."""
+    """The findings of one session: a line of `verify --json`."""
 
     requests: RebuiltRequestsRecord | None
     """The requests that the file records about itself; only with `--requests`."""
@@ -1551,17 +1551,17 @@ class VerifyRecord(_VerifyRecord, total=False):
 
 class _VersionRequestsRecord(TypedDict):
     recorded: int
-    """How many are recorded."""
+    """The number of recorded requests."""
     reproduced: int
-    """How many are reproduced."""
+    """The number of reproduced requests."""
     unknown: int
-    """How many extend a request that is not in the file, so that nothing can be said about them."""
+    """The number of requests that extend one that is not in the file, so that they cannot be compared."""
     version: str | None
     """The version; `null` if the lines name none."""
 
 
 class VersionRequestsRecord(_VersionRequestsRecord, total=False):
-    """How many recorded requests of one version of a client are built again."""
+    """The number of recorded requests of one version of a client that are reproduced."""
 
     first: RequestDifferenceRecord | None
     """The first that is not reproduced."""
@@ -1619,7 +1619,7 @@ CostRecord = Union[CostRow, ClientCostRecord, CostTotal, StatusRecord]
 """A line of `usage --json`: rows in the order of their keys, what the clients counted, and the total."""
 
 EntryUuids = list[str | None]
-"""The uuids of the entries of a path, oldest first; `null` for an entry without one. Of a report that is about to be written, they are made one by one."""
+"""The uuids of the entries of a path, oldest first; `null` for an entry without one. For a report that is about to be written, they are made one by one."""
 
 FileAccess = Literal["read", "write"]
 """The kind of access by which the model knows a file."""

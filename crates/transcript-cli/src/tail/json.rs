@@ -25,7 +25,7 @@ pub(super) struct Json<'o> {
 impl Json<'_> {
     /// Writes an event that is not an entry.
     pub(super) fn event(&mut self, path: &Path, event: &EventKind) -> Result<()> {
-        match TailRecord::of_event(path, event) {
+        match TailRecord::from_event(path, event) {
             Some(TailRecord::Open(_)) if !self.opens => Ok(()),
             Some(record) => record::write(self.out, &record),
             None => Ok(()),
@@ -48,7 +48,7 @@ impl Json<'_> {
         }
         if self.changes {
             for change in &entry.changes {
-                if let Some(record) = TailRecord::of_change(path, change) {
+                if let Some(record) = TailRecord::from_change(path, change) {
                     record::write(self.out, &record)?;
                 }
             }

@@ -589,7 +589,7 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
             "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"parentUuid\":\"secret\",\"message\":{\"content\":\"\"}}}",
             "unknown-parent",
         ),
-        // What no reader would find in the conversation.
+        // An entry that no reader would find in the conversation.
         (
             "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"secret\":1}}",
             "invalid-entry",
@@ -830,7 +830,7 @@ fn a_torn_tail_is_cut_off_saved_and_reported() {
     assert_eq!(stderr(&quiet), "");
 }
 
-/// What readers take for an entry may be a parent, and must not be cut off.
+/// An object that readers use as an entry may be a parent, so it must not be truncated.
 #[test]
 fn a_damaged_last_line_with_a_whole_entry_in_it_stays() {
     let line = |uuid: &str, parent: &str| {

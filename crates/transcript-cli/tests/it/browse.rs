@@ -433,7 +433,7 @@ fn a_text_is_found_forward_backward_and_around_the_end() {
     walk.see("not found: ANSWER number 2");
     walk.search("answer number 2");
     walk.see_at_cursor("answer number 2");
-    walk.see("search went on at the other end");
+    walk.see("search continued at the other end");
     walk.keys(&["n"]);
     walk.see_at_cursor("answer number 20");
     walk.keys(&["N"]);

@@ -108,11 +108,11 @@ fn no_format_has_a_secret_and_all_say_where_one_was() {
             text.contains("[redacted: GitHub token]"),
             "{format}: {text}"
         );
-        // What is exported has nothing that the rules would find.
+        // The rules find nothing more in the exported text.
         let left = Redactor::new().find_text(text.as_bytes());
         assert!(left.is_empty(), "{format}: {left:?}");
         assert!(text.contains("ada@mail.example.org") && text.contains("done, nothing else"));
-        // What was redacted is said, and nothing of it.
+        // The report names the kinds of secrets, and no part of a secret.
         let said = stderr(&output);
         // The records of a session are those of its own lines.
         let of_agents = [
@@ -299,7 +299,7 @@ fn no_output_replaces_another_session_or_is_two_files() {
         let refused = place.export(arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
         assert!(
-            stderr(&refused).contains("belongs to a session"),
+            stderr(&refused).contains("a file of a session"),
             "{arguments:?}"
         );
     }
@@ -448,7 +448,7 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
         whole = whole.replace(secret, &format!("[redacted: {kind}]"));
     }
     assert_eq!(masked, whole);
-    // What the page omits is not in its lines.
+    // An entry that the page omits is not in its lines.
     for part in [
         &["--at", "2"][..],
         &["--leaf", "2"],
@@ -459,7 +459,7 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
         let refused = import("part.jsonl");
         assert_eq!(refused.status.code(), Some(1), "{part:?}");
         assert!(
-            stderr(&refused).contains("contains no lines"),
+            stderr(&refused).contains("not a page made by"),
             "{}",
             stderr(&refused)
         );

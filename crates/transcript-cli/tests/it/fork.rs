@@ -41,7 +41,7 @@ fn lines(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// What was said, without ids.
+/// The messages, without ids.
 fn said(path: &Path, policy: &str) -> Vec<Value> {
     let arguments = [
         "resume",

@@ -12,7 +12,7 @@ use crate::append::{Session, assistant, call, entry, result, user};
 struct Client {
     session: Session,
     rng: Rng,
-    /// What the running process is to write.
+    /// The commands for the running process.
     commands: Vec<Value>,
     /// Whether each command is of the main conversation.
     is_main: Vec<bool>,

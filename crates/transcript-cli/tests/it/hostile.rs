@@ -246,7 +246,7 @@ fn json_holds_such_characters_in_verbatim_parts_alone() {
         );
         assert!(text.contains(r"\u009b"), "{arguments:?}: {text}");
         for line in text.lines() {
-            // What is verbatim: of an entry its message, of a request its messages.
+            // The verbatim part: the message of an entry, the messages of a request.
             let own = match line.split_once(r#","message":"#) {
                 Some((before, after)) => {
                     before.to_owned() + after.split_once(r#","via":"#).unwrap().1

@@ -162,7 +162,7 @@ fn archived_session_reads_like_a_file_and_can_be_restored() {
     let refused = place.run(&["restore", id]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        stderr(&refused).contains("continues"),
+        stderr(&refused).contains("a longer version"),
         "{}",
         stderr(&refused)
     );
@@ -254,7 +254,7 @@ fn damage_of_the_archive_is_named_with_session_and_lines() {
         "{report}"
     );
     assert_eq!(report["losses"][0]["firstLine"].as_u64(), Some(1));
-    // What is still on the disk is stored again.
+    // Files that are still on the disk are stored again.
     assert_eq!(place.run(&["keep", "--full"]).status.code(), Some(0));
     let root = place.folder.path().join("back");
     let restored = place.run(&["restore", "--all", "--to", root.to_str().unwrap()]);
@@ -405,7 +405,7 @@ fn restore_warns_about_sessions_that_the_client_would_delete_again() {
     };
     let (_, said) = restore(&[]);
     assert!(
-        said.contains("deletes 1 session of these again, the first when it is started next"),
+        said.contains("will delete 1 session of these again, the first when it is started next"),
         "{said}"
     );
     assert_eq!(modified(), old);

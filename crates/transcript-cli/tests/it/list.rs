@@ -329,7 +329,7 @@ fn every_list_shows_the_question_of_a_prompt_with_references() {
         assert!(shown.contains(question), "{arguments:?}: {shown}");
         assert!(!shown.contains("上下文"), "{arguments:?}: {shown}");
     }
-    // What is read is shown: the references above the question.
+    // A replay shows the references above the question.
     let replayed = stdout(&run(root.path(), &["replay", path]));
     assert_eq!(
         replayed.matches("📄 `src/main.rs`").count(),

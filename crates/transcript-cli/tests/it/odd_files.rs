@@ -31,7 +31,7 @@ const OTHERS: [(&str, &str, &str); 9] = [
     (
         "history.jsonl",
         "{\"display\":\"hello\",\"pastedContents\":{},\"timestamp\":1,\"project\":\"/w\",\"sessionId\":\"s\"}\n",
-        "the history of prompts",
+        "the prompt history",
     ),
     (
         "openai.jsonl",
@@ -212,7 +212,7 @@ fn beside_a_file_that_cannot_be_read_the_rest_is_shown_and_the_exit_code_says_so
     let json = transcript(&["usage", "--no-cache", "--json", "--root", &root]);
     let total: Value = serde_json::from_str(stdout(&json).lines().last().unwrap()).unwrap();
     assert_eq!(total["unreadFiles"], 1);
-    // What is not known to be below is not called so.
+    // A total with an unreadable file is not reported as below the limit.
     let above =
         |most: &str| transcript(&["usage", "--no-cache", "--warn-above", most, "--root", &root]);
     let output = above("100");
@@ -641,7 +641,7 @@ fn an_error_says_what_is_there_once() {
         (
             &["replay", "aaaa1", "--at", "2"],
             2,
-            &["line 2 is no entry of the conversation; the last entry before it is line 1"],
+            &["line 2 is not an entry of the conversation; the last entry before it is line 1"],
         ),
         (
             &["replay", "aaaa1", "--at", "7"],
@@ -657,7 +657,7 @@ fn an_error_says_what_is_there_once() {
         (
             &["search", "gardens*"],
             1,
-            &["a * stands for itself; gardens is also found within words"],
+            &["* is not a wildcard; gardens also matches within words"],
         ),
         (
             &["search", "roses", "OR", "tulips"],
@@ -734,7 +734,7 @@ fn a_terminal_that_cannot_draw_gets_no_colours_no_pager_and_no_view() {
     let refused = on_terminal("dumb", "browse").unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        stdout(&refused).contains("TERM says `dumb`"),
+        stdout(&refused).contains("TERM is `dumb`"),
         "{}",
         stdout(&refused)
     );

@@ -84,8 +84,8 @@ fn the_plan_is_printed_and_nothing_is_written() {
 line 2: move (L-TORN-MID): 23 bytes at offset 213
 line 2: salvage (L-TORN-MID): on a line of its own
 line 3: parent (G-DANGLING): child of line 2: it precedes the entry in the file and has no other child
-before: the client shows 3 of 4 messages, recover 4; request of the client accepted, of recover accepted
-after : the client shows 4 of 4 messages, recover 4; request of the client accepted, of recover accepted
+before: Claude Code shows 3 of 4 messages, recover 4; the API accepts both requests
+after : Claude Code shows 4 of 4 messages, recover 4; the API accepts both requests
 nothing was written; --keep-id replaces the session, --out FILE writes a copy
 ";
     assert_eq!(out, expected);
@@ -144,7 +144,7 @@ fn session_is_replaced_and_restored_by_undo() {
     let before = modified(&session.path);
     let (code, out, _) = session.run(&["--keep-id"]);
     assert_eq!(code, 0);
-    let go_on = "go on with: cd '/home/dev/my work' && claude --resume 0b932c9f-9928-4cec-9e82-22c1703d5f54\n";
+    let go_on = "continue with: cd '/home/dev/my work' && claude --resume 0b932c9f-9928-4cec-9e82-22c1703d5f54\n";
     assert!(out.ends_with(go_on), "{out}");
     let expected = ["", ".before-repair", ".lost", ".lost.json"].map(|more| session.name(more));
     assert_eq!(session.names(), expected);
@@ -214,8 +214,8 @@ fn lines_that_no_resume_needs_are_moved_and_can_be_put_back() {
     let (code, out, _) = session.run(&["--compact"]);
     assert_eq!(code, 0);
     let expected = "\
-before: the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
-after : the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
+before: Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
+after : Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
 bytes                          before          after  lines moved
 progress                          196              0            2
 permission-mode                   207            140            1
@@ -290,7 +290,7 @@ fn left() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn the_other_files_of_a_missing_session_are_gathered() {
+fn missing_session_is_rebuilt_from_its_other_files() {
     let (root, path) = left();
     let run = |options: &[&str]| {
         let common = ["--root", root.path().to_str().unwrap()];
@@ -301,7 +301,7 @@ fn the_other_files_of_a_missing_session_are_gathered() {
     let (code, _, complaint) = run(&["repair", "0b93"]);
     assert_eq!(code, 2);
     assert!(
-        complaint.contains("--salvage gathers what is in it"),
+        complaint.contains("--salvage rebuilds the session from it"),
         "{complaint}"
     );
 
@@ -311,8 +311,8 @@ fn the_other_files_of_a_missing_session_are_gathered() {
         assert_eq!(code, 0, "{complaint}");
         let expected = "\
 salvage (W-ABSENT): subagents/agent-a1.jsonl: 2 entries, a conversation of the session
-before: the client shows 0 of 0 messages, recover 0; request of the client refused, of recover refused
-after : the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
+before: Claude Code shows 0 of 0 messages, recover 0; the API refuses both requests
+after : Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
 nothing was written; --out FILE writes the session
 ";
         assert_eq!(out, expected);

@@ -342,8 +342,8 @@ fn a_query_that_is_not_valid_is_refused_with_the_place() {
             &["x", "--since", "soon"],
             "--since: expected a time such as",
         ),
-        (&["--", "-x"], "has no term to search for"),
-        (&[], "has no term to search for"),
+        (&["--", "-x"], "the query only excludes"),
+        (&[], "empty query"),
         (&["x", "--in", "nowhere.jsonl"], "no such file"),
     ];
     for (arguments, expected) in cases {

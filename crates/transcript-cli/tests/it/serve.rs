@@ -490,7 +490,7 @@ fn rewritten_in_place(padding: &str) {
         .open(server.session())
         .unwrap();
     file.seek(SeekFrom::End(0)).unwrap();
-    // What is rewritten is neither at the start nor at the end of what was read.
+    // The rewritten bytes are neither at the start nor at the end of those that were read.
     file.write_all(padding.as_bytes()).unwrap();
     for number in 2..40 {
         let line = entry(number, &format!("prompt {number} was written first"));

@@ -368,7 +368,7 @@ fn unsuitable_file_for_appends_is_refused_with_the_reason() {
     fs::hard_link(at("two.jsonl"), at("second.jsonl")).unwrap();
     let mut cases = vec![
         ("link.jsonl", "symbolic link"),
-        ("two.jsonl", "2 names (hard links)"),
+        ("two.jsonl", "2 hard links"),
     ];
     if is_root(&folder) {
         fs::write(at("other.jsonl"), LINE).unwrap();

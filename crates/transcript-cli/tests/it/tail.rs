@@ -56,7 +56,7 @@ fn all() -> Vec<String> {
     all
 }
 
-/// What is said and done, line by line: without rules, markers, sums and the column of names.
+/// The texts and calls, line by line: without rules, markers, sums and the column of names.
 fn body(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut in_marker = false;
@@ -444,7 +444,7 @@ fn a_text_is_waited_for_in_the_last_turn_and_may_be_there_already() {
     assert_eq!(all.status.code(), Some(1));
     assert!(stderr(&all).contains("earlier turn"), "{}", stderr(&all));
 
-    // What is not there yet has no last turn.
+    // A missing file has no last turn.
     fs::remove_file(path).unwrap();
     assert_eq!(wait("turn-end", "0.2").0, Some(1));
 }

@@ -15,7 +15,7 @@ use transcript_testkit::rng::Rng;
 use crate::{stdout, transcript};
 
 const SESSIONS: u64 = 600;
-/// What clients read at the end of a file (LIST-1).
+/// The number of bytes that clients read at the end of a file (LIST-1).
 const NEAR: usize = 64 << 10;
 
 /// A session with random lines about itself, and its title by the rule in words: the slowest reader there is.
@@ -62,7 +62,7 @@ impl Titled {
                 }
             };
             let place = rng.below(lines.len() + 1);
-            // What was written behind a torn line is on the same line.
+            // An entry that was written after a torn line is on the same line.
             let torn = rng.one_in(6).then_some(Value::Null);
             lines.insert(place, torn.into_iter().chain([line]).collect());
         }

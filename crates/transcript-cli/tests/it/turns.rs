@@ -1,4 +1,4 @@
-//! What readers see of compactions, rewinds and tombstones, also of those that a crash cut short.
+//! Compactions, rewinds and tombstones as readers see them, also those that a crash cut short.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -39,7 +39,7 @@ fn paths(bytes: &[u8]) -> [Vec<String>; 2] {
     POLICIES.map(|policy| path(bytes, policy))
 }
 
-/// What a reader tells a writer.
+/// The state that a reader passes to a writer.
 fn known(bytes: &[u8]) -> ResumePoint {
     let index = index(bytes);
     let id = |entry_ref: EntryRef<'_>| {

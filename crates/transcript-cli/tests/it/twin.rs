@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{command, fixture, stderr, stdout};
 
-/// What each command is asked. `ID` is the session, `OUT` a new file.
+/// The arguments of each command. `ID` is the session, `OUT` a new file.
 const QUESTIONS: [&[&str]; 27] = [
     &["replay", "ID"],
     &["replay", "ID", "--sidechains", "--all-branches"],
@@ -313,7 +313,7 @@ fn an_archived_session_is_not_waited_for_and_not_replaced() {
     let appended = twins.run(&["append", "ID"], id);
     assert_eq!(appended.status.code(), Some(2));
     let said = stderr(&appended);
-    assert!(said.contains("only archived"), "{said}");
+    assert!(said.contains("only in the archive"), "{said}");
     assert!(said.contains(&format!("transcript restore {id}")), "{said}");
     assert!(!twins.project().exists());
     let damaged = &twins.ids[..twins.ids.len() - 1];

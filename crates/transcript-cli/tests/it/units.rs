@@ -79,7 +79,7 @@ fn a_size_and_a_duration_read_the_same_in_every_command() {
 /// Whatever is worded elsewhere is rounded in another way sooner or later.
 #[test]
 fn sizes_and_durations_are_worded_in_one_place() {
-    // What clients write themselves, the limits of the API, and what imitates them.
+    // Texts of clients, limits of the API, and imitations of them.
     let others = [
         "format/src/units.rs",
         "reminders/files.rs",

@@ -374,7 +374,7 @@ fn count_of_the_client_is_printed_next_to_our_sum() {
     assert_eq!(client["differenceNanoUsd"], json!(500_000));
     let text = stdout(&run(&root, &[session, "--no-cache"]));
     let said =
-        "The client counted $0.0041, the transcript has $0.0036: $0.0005 not in the transcript";
+        "Claude Code counted $0.0041, the transcript has $0.0036: $0.0005 not in the transcript";
     assert!(text.contains(said), "{text}");
     assert!(
         text.contains("claude-haiku-4-5: $0.0005, $0.00: $0.0005 not in the transcript"),

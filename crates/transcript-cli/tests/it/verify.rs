@@ -15,17 +15,17 @@ fn path(name: &str) -> String {
 fn a_clean_session_exits_with_0_and_a_lossy_one_with_3() {
     let output = transcript(&["verify", &fixture("linear.jsonl")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).ends_with("linear.jsonl: clean, the client sees all 7 messages\n"));
+    assert!(stdout(&output).ends_with("linear.jsonl: clean, Claude Code sees all 7 messages\n"));
     let output = transcript(&["verify", &fixture("rewind.jsonl")]);
     assert_eq!(output.status.code(), Some(1));
     let output = transcript(&["verify", &path("pains/03-dangling.jsonl")]);
     assert_eq!(output.status.code(), Some(3));
     let text = stdout(&output);
-    let expected = "03-dangling.jsonl: lossy, the client sees 2 of 4 messages, transcript 4\n  \
+    let expected = "03-dangling.jsonl: lossy, Claude Code sees 2 of 4 messages, transcript 4\n  \
         G-DANGLING  line 3 at byte 1156, ";
     assert!(text.contains(expected), "{text}");
     assert!(
-        text.contains("\n    The client shows only what is below"),
+        text.contains("\n    Claude Code shows only what is below"),
         "{text}"
     );
     let output = transcript(&["verify", "nowhere.jsonl"]);
@@ -75,7 +75,7 @@ fn a_folder_has_a_line_for_each_session_and_the_findings_of_damaged_ones_below()
         "{text}"
     );
     assert!(
-        text.contains("\n\ncontrol.jsonl: lossy, the client sees 1 of 4 messages"),
+        text.contains("\n\ncontrol.jsonl: lossy, Claude Code sees 1 of 4 messages"),
         "{text}"
     );
 }
@@ -141,7 +141,7 @@ fn recorded_requests_of_a_session_are_printed_below_its_verdict() {
     let output = transcript(&["verify", "--requests", path]);
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
-    let expected = "one.jsonl: noted, the client sees all 1 message\n  \
+    let expected = "one.jsonl: noted, Claude Code sees all 1 message\n  \
         2.1.9: 1 of 2 recorded requests reproduced, first difference at line 3, request two: \
         message 0 (user, from line 1, u1): a message has another hash\n  A-RECORD  line 3 at byte ";
     assert!(text.contains(expected), "{text}");

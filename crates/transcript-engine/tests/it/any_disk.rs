@@ -12,11 +12,11 @@ use transcript_engine::{
 const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
 
 /// A folder of projects that only exists on its disk.
-struct Rig {
+struct Fixture {
     store: Store,
 }
 
-impl Rig {
+impl Fixture {
     /// Runs a test on each disk.
     fn on_each_disk(test: impl Fn(&Self)) {
         let folder = tempfile::tempdir().unwrap();
@@ -106,21 +106,22 @@ fn whole(id: &str) -> Vec<String> {
 
 #[test]
 fn a_session_is_written_found_read_and_forked() {
-    Rig::on_each_disk(|rig| {
-        let path = rig.path("-work");
-        rig.session(&path, "/work");
-        assert_eq!(rig.store.find(ID).unwrap(), path);
-        assert_eq!(rig.store.list().unwrap().rows[0].subagents, 1);
-        let resumed = Session::resume(&path, &rig.options()).unwrap();
+    Fixture::on_each_disk(|fixture| {
+        let path = fixture.path("-work");
+        fixture.session(&path, "/work");
+        assert_eq!(fixture.store.find(ID).unwrap(), path);
+        assert_eq!(fixture.store.list().unwrap().rows[0].subagents, 1);
+        let resumed = Session::resume(&path, &fixture.options()).unwrap();
         assert_eq!(resumed.request.messages.len(), 2);
         // The turn that was left without an answer has one now.
         assert_eq!(resumed.session.entries().unwrap().len(), 3);
         resumed.session.append(Draft::user("And 2000?")).unwrap();
         assert_eq!(resumed.session.request().unwrap().messages.len(), 3);
         let copy = resumed.session.fork(&ForkOptions::new()).unwrap();
-        assert!(rig.text(&copy).contains("And 2000?"));
+        assert!(fixture.text(&copy).contains("And 2000?"));
         assert!(
-            rig.store
+            fixture
+                .store
                 .find(copy.file_stem().unwrap().to_str().unwrap())
                 .is_ok()
         );
@@ -130,64 +131,67 @@ fn a_session_is_written_found_read_and_forked() {
 
 #[test]
 fn sessions_are_moved_and_copied() {
-    Rig::on_each_disk(|rig| {
-        let old = rig.path("-no-such-old");
-        rig.session(&old, "/no such/old");
+    Fixture::on_each_disk(|fixture| {
+        let old = fixture.path("-no-such-old");
+        fixture.session(&old, "/no such/old");
         let (from, to) = (Path::new("/no such/old"), Path::new("/no such/new"));
-        let copied = move_project(&rig.store, from, to, MoveOptions::new().copy()).unwrap();
+        let copied = move_project(&fixture.store, from, to, MoveOptions::new().copy()).unwrap();
         let copy = &copied.moved[0];
         let project = copy.to.parent().unwrap();
-        assert_eq!(rig.files(project), whole(&copy.session_id));
+        assert_eq!(fixture.files(project), whole(&copy.session_id));
         let agent = project
             .join(&copy.session_id)
             .join("subagents/agent-a1.jsonl");
-        assert!(rig.text(&agent).contains(&copy.session_id), "{copy:?}");
-        rig.disk().remove_folder_with_content(project).unwrap();
+        assert!(fixture.text(&agent).contains(&copy.session_id), "{copy:?}");
+        fixture.disk().remove_folder_with_content(project).unwrap();
 
-        let moved = move_project(&rig.store, from, to, MoveOptions::new()).unwrap();
+        let moved = move_project(&fixture.store, from, to, MoveOptions::new()).unwrap();
         assert!(moved.refused.is_empty(), "{moved:?}");
-        assert_eq!(rig.files(project), whole(ID));
-        assert!(!rig.disk().exists(old.parent().unwrap()));
+        assert_eq!(fixture.files(project), whole(ID));
+        assert!(!fixture.disk().exists(old.parent().unwrap()));
         let back = MoveOptions::new().undo();
         assert_eq!(
-            move_project(&rig.store, from, to, back).unwrap().moved[0].to,
+            move_project(&fixture.store, from, to, back).unwrap().moved[0].to,
             old
         );
-        assert!(!rig.disk().exists(project));
+        assert!(!fixture.disk().exists(project));
     });
 }
 
 #[test]
 fn two_copies_are_merged_with_their_side_files() {
-    Rig::on_each_disk(|rig| {
-        let (a, b, out) = (rig.path("-a"), rig.path("-b"), rig.path("-out"));
-        rig.session(&a, "/a");
-        rig.disk().write_new(&b, rig.text(&a).as_bytes()).unwrap();
+    Fixture::on_each_disk(|fixture| {
+        let (a, b, out) = (fixture.path("-a"), fixture.path("-b"), fixture.path("-out"));
+        fixture.session(&a, "/a");
+        fixture
+            .disk()
+            .write_new(&b, fixture.text(&a).as_bytes())
+            .unwrap();
         let note = b.with_extension("").join("note.txt");
-        rig.disk().write_new(&note, b"of b").unwrap();
+        fixture.disk().write_new(&note, b"of b").unwrap();
         for (path, text) in [(&a, "And 2000?"), (&b, "And 2100?")] {
-            let session = Session::open(path, &rig.options()).unwrap();
+            let session = Session::open(path, &fixture.options()).unwrap();
             session.append(Draft::user(text)).unwrap();
             session.close().unwrap();
         }
-        let disk = rig.read_disk();
-        rig.disk().create_folder(out.parent().unwrap()).unwrap();
-        let merged = merge_on(&disk, [&a, &b], rig.disk(), &out).unwrap();
+        let disk = fixture.read_disk();
+        fixture.disk().create_folder(out.parent().unwrap()).unwrap();
+        let merged = merge_on(&disk, [&a, &b], fixture.disk(), &out).unwrap();
         assert_eq!((merged.both, merged.from_a, merged.from_b), (2, 1, 1));
         let mut files = whole(ID);
         files.insert(1, format!("{ID}/note.txt"));
-        assert_eq!(rig.files(out.parent().unwrap()), files);
-        let again = merge_on(&disk, [&a, &b], rig.disk(), &out).unwrap_err();
+        assert_eq!(fixture.files(out.parent().unwrap()), files);
+        let again = merge_on(&disk, [&a, &b], fixture.disk(), &out).unwrap_err();
         assert_eq!(again.kind(), transcript_engine::ErrorKind::Exists);
 
         // A file in the way of a side file is no reason to make a part.
-        let taken = rig.path("-taken");
+        let taken = fixture.path("-taken");
         let result = taken.with_extension("").join("tool-results/r.txt");
-        rig.disk().write_new(&result, b"another").unwrap();
-        let refused = merge_on(&disk, [&a, &b], rig.disk(), &taken).unwrap_err();
+        fixture.disk().write_new(&result, b"another").unwrap();
+        let refused = merge_on(&disk, [&a, &b], fixture.disk(), &taken).unwrap_err();
         assert_eq!(refused.kind(), transcript_engine::ErrorKind::SideFiles);
         assert_eq!(
-            rig.files(taken.parent().unwrap()),
+            fixture.files(taken.parent().unwrap()),
             [format!("{ID}/tool-results/r.txt")]
         );
     });
@@ -195,41 +199,46 @@ fn two_copies_are_merged_with_their_side_files() {
 
 #[test]
 fn damaged_and_lost_sessions_are_written_again() {
-    Rig::on_each_disk(|rig| {
-        let path = rig.path("-work");
-        rig.session(&path, "/work");
-        let text = rig.text(&path);
+    Fixture::on_each_disk(|fixture| {
+        let path = fixture.path("-work");
+        fixture.session(&path, "/work");
+        let text = fixture.text(&path);
         let torn = format!("{{\"type\":\"us{text}");
-        rig.disk().remove(&path).unwrap();
-        rig.disk().write_new(&path, torn.as_bytes()).unwrap();
-        let repair = SessionRepair::plan_on(&rig.read_disk(), &path).unwrap();
-        let repair = repair.write_to(Arc::clone(rig.store.disk()));
-        let out = rig.path("-repaired");
-        rig.disk().create_folder(out.parent().unwrap()).unwrap();
+        fixture.disk().remove(&path).unwrap();
+        fixture.disk().write_new(&path, torn.as_bytes()).unwrap();
+        let repair = SessionRepair::plan_on(&fixture.read_disk(), &path).unwrap();
+        let repair = repair.write_to(Arc::clone(fixture.store.disk()));
+        let out = fixture.path("-repaired");
+        fixture.disk().create_folder(out.parent().unwrap()).unwrap();
         repair.write(&out).unwrap();
-        assert_eq!(rig.text(&out), text);
+        assert_eq!(fixture.text(&out), text);
         let mut files = whole(ID);
         files.splice(
             1..1,
             ["lost", "lost.json"].map(|end| format!("{ID}.jsonl.{end}")),
         );
-        let mut found = rig.files(out.parent().unwrap());
+        let mut found = fixture.files(out.parent().unwrap());
         found.sort();
         files.sort();
         assert_eq!(found, files);
 
-        rig.disk().remove(&out).unwrap();
+        fixture.disk().remove(&out).unwrap();
         assert_eq!(
-            SessionSalvage::find(&rig.store, ID)
+            SessionSalvage::find(&fixture.store, ID)
                 .unwrap_err()
                 .candidates()
                 .len(),
             2
         );
-        let salvage = SessionSalvage::plan_on(&rig.read_disk(), &out).unwrap();
-        salvage.write_on(rig.disk(), &out).unwrap();
+        let salvage = SessionSalvage::plan_on(&fixture.read_disk(), &out).unwrap();
+        salvage.write_on(fixture.disk(), &out).unwrap();
         assert_eq!(
-            rig.history(&out).tree(Policy::Recover).path().entries.len(),
+            fixture
+                .history(&out)
+                .tree(Policy::Recover)
+                .path()
+                .entries
+                .len(),
             1
         );
     });
@@ -239,10 +248,10 @@ fn damaged_and_lost_sessions_are_written_again() {
 #[test]
 fn the_functions_of_the_sdks_change_and_delete_sessions() {
     use transcript_engine::sdk::{ListOptions, SdkSessions};
-    Rig::on_each_disk(|rig| {
-        let path = rig.path("-work");
-        rig.session(&path, "/work");
-        let sessions = SdkSessions::new(rig.store.clone());
+    Fixture::on_each_disk(|fixture| {
+        let path = fixture.path("-work");
+        fixture.session(&path, "/work");
+        let sessions = SdkSessions::new(fixture.store.clone());
         sessions.rename(ID, "Leap years", None).unwrap();
         sessions.set_archived(ID, true, None).unwrap();
         let rows = sessions.list(&ListOptions::default()).unwrap();
@@ -251,6 +260,9 @@ fn the_functions_of_the_sdks_change_and_delete_sessions() {
         let fork = sessions.fork(ID, None, None, None).unwrap();
         assert!(sessions.info(&fork, None).unwrap().is_some());
         sessions.delete(ID, None).unwrap();
-        assert_eq!(rig.files(rig.store.root()), [format!("-work/{fork}.jsonl")]);
+        assert_eq!(
+            fixture.files(fixture.store.root()),
+            [format!("-work/{fork}.jsonl")]
+        );
     });
 }

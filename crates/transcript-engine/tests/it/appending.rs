@@ -1,4 +1,4 @@
-//! What can be appended, and what titles, tags and calls become.
+//! The entries that can be appended, and the lines of titles, tags and calls.
 
 use serde_json::json;
 use transcript_engine::stream::{Accumulator, Reply, StreamOutcome};

@@ -120,7 +120,7 @@ fn a_call_whose_input_was_cut_is_marked_and_the_model_reads_that_it_did_not_run(
     let text = serde_json::to_string(&forked).unwrap();
     assert!(text.contains(texts::CALL_CUT), "{text}");
 
-    // What other clients send is not changed.
+    // The request under policy `vendor` does not change.
     let history = transcript_engine::History::open(&place.path).unwrap();
     let vendor = history
         .request(&SessionOptions::new().policy(Policy::Vendor))
@@ -220,7 +220,7 @@ fn a_result_that_no_open_call_of_the_conversation_has_is_refused_by_its_cause() 
     call(&session, "t2");
     session.close().unwrap();
 
-    // What was written before the session was opened counts, and a batch has its own calls.
+    // Calls from before the session was opened count, and a batch has its own calls.
     let session = Session::open(&place.path, &SessionOptions::new()).unwrap();
     assert_eq!(
         refusal(session.append(result("t1"))),

@@ -1,4 +1,4 @@
-//! What a person does in a client that embeds the crate: written as clients write it, and read as that.
+//! Actions of a person in a client that embeds the crate: written as clients write them, and read back.
 
 use serde_json::json;
 use transcript_engine::make::{self, NewEntry};
@@ -21,7 +21,7 @@ fn shown(session: &Session) -> Vec<(bool, String)> {
 }
 
 #[test]
-fn what_a_person_does_in_a_client_is_no_prompt_and_is_shown_as_it_was_typed() {
+fn action_in_a_client_is_not_a_prompt_and_is_shown_as_typed() {
     let place = Place::new();
     let session = create(&place.path);
     let references = [Reference::File {
@@ -92,7 +92,7 @@ mod archive {
     use transcript_engine::list_archived;
     use transcript_format::context_refs::{Reference, prompt};
 
-    /// What earlier versions kept: the prompt on one line, cut.
+    /// The summary of earlier versions: the prompt on one line, cut.
     fn summary_of_before(path: &Path) -> Vec<u8> {
         let summary = transcript_engine::summarize(path);
         let mut summary: Value = serde_json::from_slice(&summary).unwrap();

@@ -42,7 +42,7 @@ fn boundary(more: &str) -> String {
     line("system", "b", "", &more).replace("10:00", "11:00")
 }
 
-/// What follows the boundary: `count` prompts.
+/// The lines after the boundary: `count` prompts.
 fn after(count: usize) -> Vec<String> {
     let more = r#","isCompactSummary":true,"message":{"role":"user","content":"In short"}"#;
     let lines = [line("user", "s", "b", more)].into_iter();

@@ -138,7 +138,7 @@ async fn many(root: &Path, others: usize) {
 /// The file that the child writes when it has looked at everything.
 const DONE: &str = "done";
 
-/// What the test below runs in a process of its own.
+/// The process that the test below starts.
 #[test]
 fn child() {
     let Some(root) = std::env::var_os("TRANSCRIPT_MANY") else {

@@ -102,7 +102,7 @@ fn both_branches_are_kept_and_the_newer_one_goes_on() {
     }
 }
 
-/// What newer clients and other writers change around an entry, and within its message.
+/// Changes by newer clients and other writers around an entry, and within its message.
 #[test]
 fn an_entry_is_the_same_in_every_form_of_its_time_its_text_and_its_counts() {
     let entry = json!({"parentUuid": null, "type": "assistant", "uuid": "u1", "sessionId": ID, "isSidechain": false,
@@ -222,7 +222,7 @@ fn an_entry_that_is_written_differently_is_there_once() {
             assert!(other != newer || text.contains("ownNote"), "{text}");
         }
     }
-    // What the model saw is another entry.
+    // Another text for the model makes another entry.
     let [a, b] = [
         format!("{}{}", lines.concat(), own[0]),
         format!(
@@ -298,7 +298,7 @@ fn side_files_are_merged_and_differing_ones_refused() {
     assert_eq!(error.kind(), ErrorKind::OtherSession);
 }
 
-/// What a merged file has wrong: lines of a copy that it has not or too often, the end of the older
+/// The faults of a merged file: lines of a copy that it has not or too often, the end of the older
 /// copy, an end that nothing leads to.
 fn faults(copies: &Copies, merged: &Path, newer: &Path, ends: [&str; 2]) -> Vec<&'static str> {
     let mut faults = Vec::new();

@@ -166,7 +166,7 @@ fn a_session_that_the_client_continues_anyhow_gets_no_pin() {
 }
 
 #[test]
-fn what_says_itself_where_the_conversation_ends_needs_no_other_pin() {
+fn line_that_names_the_leaf_itself_needs_no_pin() {
     type Change = fn(&Session);
     let changes: [(Change, usize); 3] = [
         (

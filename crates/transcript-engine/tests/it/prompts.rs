@@ -310,7 +310,7 @@ fn each_conversation_is_compared_with_its_own_prompt() {
     assert!(changes(&History::open(&fork).unwrap(), &main).is_empty());
     assert_eq!(History::open(&fork).unwrap().prompts().unwrap().len(), 1);
 
-    // What was compacted away was sent all the same.
+    // Prompts that were compacted away were sent all the same.
     let compaction = Compaction::new(Trigger::Manual, 10);
     session
         .compact(compaction, "Greetings.", transcript_engine::Keep::Nothing)

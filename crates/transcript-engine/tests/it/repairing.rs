@@ -245,7 +245,7 @@ fn a_copy_is_whole_or_not_there_whatever_cannot_be_read() {
             let disk = FakeDisk::new(1);
             for (name, bytes) in files(folder.path()) {
                 let is_own = folder.path().join(&name) == path;
-                // What a client knows without it is no reason to read nothing of a session.
+                // A salvage starts without the file of the session, and without the description of a subagent.
                 if !(what == "salvage" && (is_own || name.ends_with(meta))) {
                     disk.put(folder.path().join(name), &bytes);
                 }

@@ -22,7 +22,7 @@ fn serve(input: impl BufRead, ack_batch: bool) -> (Served, Vec<Answer<'static>>)
     (served, answers)
 }
 
-/// Which commands succeeded.
+/// The results of the commands: whether each succeeded.
 fn oks(answers: &[Answer<'_>]) -> Vec<bool> {
     answers.iter().map(|answer| answer.ok).collect()
 }

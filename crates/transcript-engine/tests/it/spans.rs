@@ -17,7 +17,7 @@ use crate::support::{Place, create, say};
 struct Seen {
     name: String,
     fields: BTreeMap<String, String>,
-    /// How often it was entered.
+    /// The number of times that it was entered.
     entered: u64,
 }
 

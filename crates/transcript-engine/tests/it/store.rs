@@ -1,4 +1,4 @@
-//! Where sessions are, and who may open them.
+//! The paths of sessions, and the rights to open them.
 
 use std::fs;
 

@@ -7,7 +7,7 @@ use transcript_format::object::Object;
 
 use crate::support::{Place, options, say};
 
-/// What is appended follows the outputs, which stay what they were.
+/// Appended entries follow the outputs, whose lines do not change.
 #[test]
 fn a_session_continues_the_outputs_before_it_in_order() {
     let place = Place::new();

@@ -20,17 +20,17 @@ pub(crate) const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _serial: MutexGuard<'static, ()>,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
+        static SERIAL: Mutex<()> = Mutex::new(());
         let folder = tempfile::tempdir().unwrap();
         Self {
             path: Self::path_in(&folder),
             folder,
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+            _serial: SERIAL.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 

@@ -178,7 +178,7 @@ fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() 
 }
 
 #[test]
-fn what_a_compaction_kept_moves_nothing_when_it_is_recorded_again_later() {
+fn preserved_entries_that_are_recorded_again_move_nothing() {
     let place = Place::new();
     let session = create(&place.path);
     let kept = talk(&session, 1);
@@ -454,7 +454,7 @@ fn a_kill_at_any_byte_leaves_all_parts_of_a_withdrawn_answer_or_none() {
         naive.push(b'\n');
     }
     assert_eq!(shown_parts(&copy, &naive, from), [3, 2, 1, 0]);
-    // What a kill left is continued.
+    // The session continues after the part that a kill left.
     fs::write(&copy, &bytes[..from + 40]).unwrap();
     let session = Session::open(&copy, &options()).unwrap();
     let recorded = session.record(fallback(), RecordOptions::new()).unwrap();

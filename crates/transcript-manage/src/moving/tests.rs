@@ -15,12 +15,12 @@ const OTHER: &str = "2999463e-ee08-4b08-99d5-2d9a36fd8293";
 
 /// A store beside two working folders that do not exist. The tests run one after another: a child
 /// process that is being started holds a copy of each open file for a moment.
-struct Rig {
+struct Fixture {
     folder: TempDir,
     store: Store,
     old: PathBuf,
     new: PathBuf,
-    _alone: MutexGuard<'static, ()>,
+    _serial: MutexGuard<'static, ()>,
 }
 
 /// Moving does the same on every disk.
@@ -28,14 +28,14 @@ fn disks() -> [Arc<dyn Disk>; 2] {
     [Arc::new(RealDisk), Arc::new(MemoryDisk::new())]
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
         Self::on(Arc::new(RealDisk))
     }
 
     fn on(disk: Arc<dyn Disk>) -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        static SERIAL: Mutex<()> = Mutex::new(());
+        let serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let at = fs::canonicalize(folder.path()).unwrap();
         disk.create_folder(&at.join("projects")).unwrap();
@@ -44,7 +44,7 @@ impl Rig {
             old: at.join("foo-bar"),
             new: at.join("baz"),
             folder,
-            _alone: alone,
+            _serial: serial,
         }
     }
 
@@ -108,10 +108,10 @@ fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
         .into_iter()
         .flat_map(|undo| disks().map(|disk| (undo, disk)))
     {
-        let rig = Rig::on(disk);
-        let path = rig.whole_session();
-        let before = rig.files();
-        let moves = rig.run(MoveOptions::new());
+        let fixture = Fixture::on(disk);
+        let path = fixture.whole_session();
+        let before = fixture.files();
+        let moves = fixture.run(MoveOptions::new());
         assert!(moves.refused.is_empty(), "{moves:?}");
         let [moved] = &moves.moved[..] else {
             panic!("{moves:?}")
@@ -119,30 +119,42 @@ fn a_session_moves_with_all_that_belongs_to_it_and_back_exactly() {
         assert_eq!((&moved.from, &*moved.session_id), (&path, ID));
         assert_eq!(
             moved.to,
-            rig.store.project(&rig.new).join(format!("{ID}.jsonl"))
+            fixture
+                .store
+                .project(&fixture.new)
+                .join(format!("{ID}.jsonl"))
         );
-        let after = rig.files();
+        let after = fixture.files();
         assert_eq!(after.len(), before.len());
         for (old, (bytes, time)) in &before {
-            let new = rig.store.project(&rig.new);
-            let new = new.join(old.strip_prefix(rig.store.project(&rig.old)).unwrap());
+            let new = fixture.store.project(&fixture.new);
+            let new = new.join(
+                old.strip_prefix(fixture.store.project(&fixture.old))
+                    .unwrap(),
+            );
             let (now, now_time) = &after[&new];
             assert!(now.starts_with(bytes) && now_time == time, "{new:?}");
         }
-        let listing = rig.store.list().unwrap();
-        assert_eq!(listing.rows[0].cwd.as_deref(), rig.new.to_str());
+        let listing = fixture.store.list().unwrap();
+        assert_eq!(listing.rows[0].cwd.as_deref(), fixture.new.to_str());
         assert_eq!((listing.rows.len(), listing.rows[0].subagents), (1, 3));
-        let old = rig.store.project(&rig.old);
-        assert!(!rig.store.disk().exists(&old));
-        assert_eq!(rig.run(MoveOptions::new()).moved, [], "it moved once");
+        let old = fixture.store.project(&fixture.old);
+        assert!(!fixture.store.disk().exists(&old));
+        assert_eq!(fixture.run(MoveOptions::new()).moved, [], "it moved once");
 
         let back = if undo {
-            rig.run(MoveOptions::new().undo())
+            fixture.run(MoveOptions::new().undo())
         } else {
-            move_project(&rig.store, &rig.new, &rig.old, MoveOptions::new()).unwrap()
+            move_project(
+                &fixture.store,
+                &fixture.new,
+                &fixture.old,
+                MoveOptions::new(),
+            )
+            .unwrap()
         };
         assert_eq!(back.moved.len(), 1, "{back:?}");
-        assert_eq!(rig.files(), before);
+        assert_eq!(fixture.files(), before);
     }
 }
 
@@ -160,18 +172,18 @@ fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
     let mut step = 0;
     loop {
         for undo in [false, true] {
-            let rig = Rig::on(disk());
-            rig.whole_session();
-            let untouched = rig.files();
+            let fixture = Fixture::on(disk());
+            fixture.whole_session();
+            let untouched = fixture.files();
             let options = if undo {
                 MoveOptions::new().undo()
             } else {
                 MoveOptions::new()
             };
             if undo {
-                rig.run(MoveOptions::new());
+                fixture.run(MoveOptions::new());
             }
-            let before = rig.files();
+            let before = fixture.files();
             let left = Cell::new(step);
             let killed = || match left.get() {
                 0 => Err(io::Error::other("killed")),
@@ -180,12 +192,12 @@ fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
                     Ok(())
                 }
             };
-            move_in_steps(&rig.store, &rig.old, &rig.new, options, &killed).unwrap();
-            let now = rig.files();
-            let whole = [&rig.old, &rig.new].map(|folder| {
-                let project = rig.store.project(folder);
+            move_in_steps(&fixture.store, &fixture.old, &fixture.new, options, &killed).unwrap();
+            let now = fixture.files();
+            let whole = [&fixture.old, &fixture.new].map(|folder| {
+                let project = fixture.store.project(folder);
                 let own = before.iter().map(|(path, (bytes, _))| {
-                    (path.strip_prefix(rig.store.root()).unwrap(), bytes)
+                    (path.strip_prefix(fixture.store.root()).unwrap(), bytes)
                 });
                 own.into_iter().all(|(path, bytes)| {
                     let path = project.join(path.components().skip(1).collect::<PathBuf>());
@@ -205,22 +217,22 @@ fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
                 "step {step} undo {undo}: {:?}",
                 names(&now)
             );
-            rig.run(options);
-            let done = rig.files();
+            fixture.run(options);
+            let done = fixture.files();
             if undo {
                 assert_eq!(done, untouched, "step {step}");
             } else {
                 assert_eq!(done.len(), before.len(), "step {step}: {:?}", names(&done));
                 assert!(
                     done.keys()
-                        .all(|path| path.starts_with(rig.store.project(&rig.new)))
+                        .all(|path| path.starts_with(fixture.store.project(&fixture.new)))
                 );
                 assert_eq!(
-                    rig.store.list().unwrap().rows[0].cwd.as_deref(),
-                    rig.new.to_str()
+                    fixture.store.list().unwrap().rows[0].cwd.as_deref(),
+                    fixture.new.to_str()
                 );
-                rig.run(MoveOptions::new().undo());
-                assert_eq!(rig.files(), untouched, "step {step}");
+                fixture.run(MoveOptions::new().undo());
+                assert_eq!(fixture.files(), untouched, "step {step}");
             }
             if left.get() > 0 && undo {
                 assert!(step > 20, "{step}");
@@ -233,67 +245,73 @@ fn kill_before_each_step(disk: &dyn Fn() -> Arc<dyn Disk>) {
 
 #[test]
 fn a_taken_name_is_refused_and_the_others_move() {
-    let rig = Rig::new();
-    let first = rig.whole_session();
-    rig.session(&rig.old, OTHER, &rig.old);
-    let taken = rig.session(&rig.new, ID, &rig.new);
-    let before = rig.files();
-    let moves = rig.run(MoveOptions::new());
+    let fixture = Fixture::new();
+    let first = fixture.whole_session();
+    fixture.session(&fixture.old, OTHER, &fixture.old);
+    let taken = fixture.session(&fixture.new, ID, &fixture.new);
+    let before = fixture.files();
+    let moves = fixture.run(MoveOptions::new());
     assert_eq!(moves.refused[0].reason, MoveRefusal::Exists);
     assert_eq!((moves.refused.len(), moves.moved.len()), (1, 1));
     for path in [&first, &taken] {
-        assert_eq!(rig.files()[path], before[path]);
+        assert_eq!(fixture.files()[path], before[path]);
     }
-    assert_eq!(rig.files().len(), before.len());
+    assert_eq!(fixture.files().len(), before.len());
 }
 
 #[test]
 fn a_session_that_is_written_to_stays() {
-    let rig = Rig::new();
-    let path = rig.session(&rig.old, ID, &rig.old);
-    let before = rig.files();
+    let fixture = Fixture::new();
+    let path = fixture.session(&fixture.old, ID, &fixture.old);
+    let before = fixture.files();
     let writer = fs::File::options().append(true).open(&path).unwrap();
     if cfg!(target_os = "linux") {
         assert_eq!(
-            rig.run(MoveOptions::new()).refused[0].reason,
+            fixture.run(MoveOptions::new()).refused[0].reason,
             MoveRefusal::Busy
         );
-        assert_eq!(rig.files(), before);
+        assert_eq!(fixture.files(), before);
     }
     drop(writer);
     if cfg!(target_os = "linux") {
         // Clients open the file for each write alone, and register themselves.
         let client = RunningClient::of(&path, "").unwrap();
-        let refused = rig.run(MoveOptions::new()).refused;
+        let refused = fixture.run(MoveOptions::new()).refused;
         assert_eq!(refused[0].reason, MoveRefusal::Busy);
         let words = format!("process {} runs it; end it first", client.id());
         assert_eq!(refused[0].detail, words);
-        assert_eq!(rig.files(), before);
+        assert_eq!(fixture.files(), before);
     }
-    assert_eq!(rig.run(MoveOptions::new()).moved.len(), 1);
+    assert_eq!(fixture.run(MoveOptions::new()).moved.len(), 1);
 }
 
 #[test]
 fn only_the_sessions_of_the_folder_and_those_below_it_move() {
-    let rig = Rig::new();
-    let twin = rig.folder.path().join("foo/bar");
-    let twin = fs::canonicalize(rig.folder.path())
+    let fixture = Fixture::new();
+    let twin = fixture.folder.path().join("foo/bar");
+    let twin = fs::canonicalize(fixture.folder.path())
         .unwrap()
-        .join(twin.strip_prefix(rig.folder.path()).unwrap());
+        .join(twin.strip_prefix(fixture.folder.path()).unwrap());
     assert_eq!(
-        rig.store.project(&twin),
-        rig.store.project(&rig.old),
+        fixture.store.project(&twin),
+        fixture.store.project(&fixture.old),
         "one key"
     );
-    let stays = rig.session(&twin, ID, &twin);
-    let below = rig.session(&rig.old.join("sub"), OTHER, &rig.old.join("sub"));
-    let sibling = rig.session(
-        &rig.old.with_file_name("foo-bar-2"),
+    let stays = fixture.session(&twin, ID, &twin);
+    let below = fixture.session(&fixture.old.join("sub"), OTHER, &fixture.old.join("sub"));
+    let sibling = fixture.session(
+        &fixture.old.with_file_name("foo-bar-2"),
         OTHER,
-        &rig.old.with_file_name("foo-bar-2"),
+        &fixture.old.with_file_name("foo-bar-2"),
     );
-    fs::create_dir(rig.store.project(&rig.old.join("sub")).join("memory")).unwrap();
-    let moves = rig.run(MoveOptions::new());
+    fs::create_dir(
+        fixture
+            .store
+            .project(&fixture.old.join("sub"))
+            .join("memory"),
+    )
+    .unwrap();
+    let moves = fixture.run(MoveOptions::new());
     assert_eq!(
         moves.left,
         [stays.clone(), folder_of(&below).join("memory")]
@@ -301,42 +319,51 @@ fn only_the_sessions_of_the_folder_and_those_below_it_move() {
     assert_eq!(moves.moved.len(), 1, "{moves:?}");
     assert_eq!(
         moves.moved[0].to,
-        rig.store
-            .project(&rig.new.join("sub"))
+        fixture
+            .store
+            .project(&fixture.new.join("sub"))
             .join(format!("{OTHER}.jsonl"))
     );
-    assert_eq!(moves.moved[0].cwd, rig.new.join("sub").to_str().unwrap());
+    assert_eq!(
+        moves.moved[0].cwd,
+        fixture.new.join("sub").to_str().unwrap()
+    );
     assert!(stays.exists() && sibling.exists() && !below.exists());
-    let below_itself = move_project(&rig.store, &rig.old, &rig.old.join("x"), MoveOptions::new());
+    let below_itself = move_project(
+        &fixture.store,
+        &fixture.old,
+        &fixture.old.join("x"),
+        MoveOptions::new(),
+    );
     assert_eq!(below_itself.unwrap_err().kind(), ErrorKind::BelowItself);
 }
 
 #[test]
 fn a_dry_run_changes_nothing_and_names_the_same() {
-    let rig = Rig::new();
-    rig.whole_session();
-    let before = rig.files();
-    let planned = rig.run(MoveOptions::new().dry_run());
-    assert_eq!(rig.files(), before);
-    assert_eq!(planned.moved, rig.run(MoveOptions::new()).moved);
+    let fixture = Fixture::new();
+    fixture.whole_session();
+    let before = fixture.files();
+    let planned = fixture.run(MoveOptions::new().dry_run());
+    assert_eq!(fixture.files(), before);
+    assert_eq!(planned.moved, fixture.run(MoveOptions::new()).moved);
 }
 
 #[test]
 fn a_copy_has_its_own_id_and_the_original_stays() {
     for disk in disks() {
-        copy_keeps_the_original(&Rig::on(disk));
+        copy_keeps_the_original(&Fixture::on(disk));
     }
 }
 
-fn copy_keeps_the_original(rig: &Rig) {
-    let path = rig.whole_session();
-    let before = rig.files();
-    let moves = rig.run(MoveOptions::new().copy());
+fn copy_keeps_the_original(fixture: &Fixture) {
+    let path = fixture.whole_session();
+    let before = fixture.files();
+    let moves = fixture.run(MoveOptions::new().copy());
     let [copy] = &moves.moved[..] else {
         panic!("{moves:?}")
     };
     assert_ne!(copy.session_id, ID);
-    let after = rig.files();
+    let after = fixture.files();
     assert!(before.iter().all(|(path, file)| after[path] == *file));
     let text = String::from_utf8(after[&copy.to].0.clone()).unwrap();
     let first = text.split('\n').next().unwrap();
@@ -348,55 +375,58 @@ fn copy_keeps_the_original(rig: &Rig) {
             &format!("\"sessionId\":\"{}\"", copy.session_id)
         )
     );
-    let row = rig.store.find(&copy.session_id).unwrap();
+    let row = fixture.store.find(&copy.session_id).unwrap();
     assert_eq!(row, copy.to);
     assert_eq!(
-        transcript_reader::subagents_on(&(Arc::clone(rig.store.disk()) as _), &copy.to)
+        transcript_reader::subagents_on(&(Arc::clone(fixture.store.disk()) as _), &copy.to)
             .unwrap()
             .len(),
         3
     );
     assert_eq!(
-        rig.run(MoveOptions::new().copy()).refused[0].reason,
+        fixture.run(MoveOptions::new().copy()).refused[0].reason,
         MoveRefusal::Exists
     );
 }
 
 #[test]
 fn a_line_that_was_written_since_is_kept_when_a_move_is_undone() {
-    let rig = Rig::new();
-    rig.session(&rig.old, ID, &rig.old);
-    let moved = rig.run(MoveOptions::new()).moved;
+    let fixture = Fixture::new();
+    fixture.session(&fixture.old, ID, &fixture.old);
+    let moved = fixture.run(MoveOptions::new()).moved;
     let mut bytes = fs::read(&moved[0].to).unwrap();
     bytes.extend(b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n{\"torn");
     fs::write(&moved[0].to, &bytes).unwrap();
-    let back = rig.run(MoveOptions::new().undo()).moved;
+    let back = fixture.run(MoveOptions::new().undo()).moved;
     let now = fs::read(&back[0].to).unwrap();
     assert!(now.starts_with(&[&bytes[..], b"\n{\"type\":\"relocated\""].concat()));
     assert_eq!(
-        rig.store.list().unwrap().rows[0].cwd.as_deref(),
-        rig.old.to_str()
+        fixture.store.list().unwrap().rows[0].cwd.as_deref(),
+        fixture.old.to_str()
     );
 }
 
 #[test]
 fn a_name_is_removed_only_while_the_file_has_the_other_one() {
-    let rig = Rig::new();
-    let from = rig.session(&rig.old, ID, &rig.old);
-    let to = rig.store.project(&rig.new).join(format!("{ID}.jsonl"));
-    let before = rig.files();
-    // What is looked at in vain is no answer.
-    let file = rig.old.join("no folder");
-    fs::create_dir_all(&rig.old).unwrap();
+    let fixture = Fixture::new();
+    let from = fixture.session(&fixture.old, ID, &fixture.old);
+    let to = fixture
+        .store
+        .project(&fixture.new)
+        .join(format!("{ID}.jsonl"));
+    let before = fixture.files();
+    // A comparison that fails is an error: it must not count as a different file.
+    let file = fixture.old.join("no folder");
+    fs::create_dir_all(&fixture.old).unwrap();
     fs::write(&file, "").unwrap();
     assert!(same(&RealDisk, &file.join("a"), &file.join("a")).is_err());
-    // Somebody removes the new name right before the old one would be.
+    // Another process removes the new name right before the old one would be removed.
     let remove = || {
         let _ = fs::remove_file(&to);
         Ok(())
     };
     let options = MoveOptions::new();
-    let moves = move_in_steps(&rig.store, &rig.old, &rig.new, options, &remove);
+    let moves = move_in_steps(&fixture.store, &fixture.old, &fixture.new, options, &remove);
     assert_eq!(moves.unwrap().refused[0].reason, MoveRefusal::Failed);
-    assert_eq!(rig.files()[&from], before[&from]);
+    assert_eq!(fixture.files()[&from], before[&from]);
 }

@@ -87,9 +87,9 @@ pub enum Command<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt: Option<Str<'a>>,
     },
-    /// Counts what a turn cost.
+    /// Adds the cost of a turn to the counters.
     Count(CountCommand<'a>),
-    /// Returns what was counted.
+    /// Returns the counters.
     Counters,
     /// Adds a result with this text for each call that has none.
     CompleteCalls {
@@ -102,7 +102,7 @@ pub enum Command<'a> {
         /// The branch of git.
         #[serde(skip_serializing_if = "Option::is_none")]
         git_branch: Option<Str<'a>>,
-        /// How the client was started.
+        /// The way in which the client was started.
         #[serde(skip_serializing_if = "Option::is_none")]
         entrypoint: Option<Str<'a>>,
     },
@@ -124,7 +124,7 @@ pub enum Command<'a> {
     Request,
     /// Lists the entries of the conversation.
     Entries,
-    /// Returns what the answers of the file report.
+    /// Returns the token counts that the answers of the file report.
     Usage,
     /// Lists the entries of the whole conversation, with those that compactions removed.
     Story,
@@ -141,7 +141,7 @@ pub enum Command<'a> {
     Close,
 }
 
-/// What the command `append` adds.
+/// The content of the command `append`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -153,7 +153,7 @@ pub enum Append<'a> {
     User(Str<'a>),
     /// A message of the API: one entry for each of its blocks.
     Assistant(Json<'a>),
-    /// What a person did in a client: one entry, or a command with its output.
+    /// An action of a person in a client: one entry, or a command with its output.
     Client(ClientAction<'a>),
     /// The result of a call of a tool.
     #[serde(rename = "toolResult")]
@@ -168,12 +168,12 @@ pub enum Append<'a> {
 pub struct ToolResultRecord<'a> {
     /// The id of the call.
     pub call: Str<'a>,
-    /// What the model gets: a text, or a list of content blocks of the API.
+    /// The result for the model: a text, or a list of content blocks of the API.
     pub content: Json<'a>,
     /// Whether the call failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// What the tool returned in its own form, for programs and not for the model.
+    /// The output of the tool in its own form, for programs and not for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_result: Option<Json<'a>>,
 }
@@ -184,7 +184,7 @@ pub struct ToolResultRecord<'a> {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactCommand<'a> {
-    /// Who wanted it.
+    /// The origin of the compaction.
     #[serde(serialize_with = "trigger_name")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub trigger: Trigger,
@@ -234,39 +234,41 @@ impl<'a> CommandLine<'a> {
     }
 }
 
+// By hand: a derived `flatten` or `tag` copies values into a buffer of serde, from which no verbatim JSON can be read.
 impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let line = Raw::deserialize(deserializer)?;
         let object = Object::parse(line.text()).map_err(D::Error::custom)?;
         let id = object.get("id").map(Json::from);
         let command =
-            Command::of_object(&object).map_err(|error| D::Error::custom(error.message))?;
+            Command::from_object(&object).map_err(|error| D::Error::custom(error.message))?;
         Ok(Self { id, command })
     }
 }
 
-/// The answer to an op that there is not.
-const UNKNOWN: &str = "unknown op; there are hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
+/// The error for an unknown `op`.
+const UNKNOWN_OP_MESSAGE: &str = "unknown op; there are hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
                        changes, title, tag, endTurn, count, counters, completeCalls, context, state, fork, request, entries, \
                        story, findEntry, usage, leaf, sync and close";
 
-/// The answer to an action of a client that is not one.
-const UNKNOWN_ACTION: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
+/// The error for a `client` that is not an action.
+const BAD_CLIENT_MESSAGE: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
                               command, shell, memoryNote and prompt, each an object with its fields";
 
-/// The answer to a result that is not one.
-const NO_RESULT: &str = "`toolResult` must be an object with `call`, `content`, and optionally `isError` and `toolUseResult`";
+/// The error for a `toolResult` that is not a result.
+const BAD_TOOL_RESULT_MESSAGE: &str = "`toolResult` must be an object with `call`, `content`, and optionally `isError` and `toolUseResult`";
 
 impl<'a> Command<'a> {
     /// Reads the command that a line of the input contains, beside its `id`.
     ///
     /// # Errors
     /// The answer to a line that is not a command, or has a field that the command does not have.
-    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
+    pub fn from_object(object: &Object<'a>) -> Result<Self, CommandError> {
         let op = object.str("op");
         let op = op.as_deref();
         let op = op.ok_or_else(|| CommandError::bad_command("missing op"))?;
-        let known = Self::fields(op).ok_or_else(|| CommandError::bad_command(UNKNOWN))?;
+        let known =
+            Self::fields(op).ok_or_else(|| CommandError::bad_command(UNKNOWN_OP_MESSAGE))?;
         // A misspelt field would otherwise be ignored.
         let names = object.members().iter().map(|(name, _)| name.as_ref());
         let mut others = names.filter(|name| !["id", "op"].contains(name) && !known.contains(name));
@@ -275,22 +277,25 @@ impl<'a> Command<'a> {
                 [] => "no field".to_owned(),
                 known => known.join(", "),
             };
+            // The field itself is not named: messages never quote the input, which may be a part of an entry.
             let message = format!("a field that {op} does not have; it has {known}");
             return Err(CommandError::bad_command(message));
         }
         let text = |name: &'static str| optional_text(object, name);
         Ok(match op {
             "hello" => Self::Hello,
-            "append" => Self::Append(Append::of_object(object)?),
-            "queue" => Self::Queue(Append::of_object(object)?),
+            "append" => Self::Append(Append::from_object(object)?),
+            "queue" => Self::Queue(Append::from_object(object)?),
             "meta" => {
                 let entry = object.get("entry");
+                // Refused here, where the field is known: the writer would only say that a line is not an entry.
                 let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
                 let entry = field(entry, "`entry` must be an object")?.into();
                 Self::Meta { entry }
             }
             "record" => {
                 let messages = field(object.array("messages"), "`messages` must be a list")?;
+                // Bindings pass the JSON of their callers as strings: pasted into the command, it could end it.
                 let messages = messages.into_iter().map(unquoted).collect();
                 Self::Record { messages }
             }
@@ -308,6 +313,7 @@ impl<'a> Command<'a> {
                 Self::Tombstone { uuid }
             }
             "rewind" => {
+                // Only a written `null` leaves the whole conversation; a `to` that was forgotten must not.
                 let to = match object.get("to") {
                     Some(raw) if raw.is_null() => Some(None),
                     to => to.and_then(entry_name).map(Some),
@@ -340,6 +346,7 @@ impl<'a> Command<'a> {
             },
             "state" => Self::State,
             "fork" => {
+                // `null` is the same as no option, which some languages cannot leave out of an object.
                 let at = object.get("at").filter(|raw| !raw.is_null());
                 let at = at.map(|at| field(entry_name(at), "`at` must name an entry"));
                 Self::Fork {
@@ -360,7 +367,8 @@ impl<'a> Command<'a> {
             "leaf" => Self::Leaf,
             "sync" => Self::Sync,
             "close" => Self::Close,
-            _ => return Err(CommandError::bad_command(UNKNOWN)),
+            // Not reached while `fields` has the same names.
+            _ => return Err(CommandError::bad_command(UNKNOWN_OP_MESSAGE)),
         })
     }
 
@@ -383,6 +391,7 @@ impl<'a> Command<'a> {
             "context" => &["gitBranch", "entrypoint"],
             "fork" => &["at", "title", "out"],
             "findEntry" => &["name"],
+            // Without this row the commands that have no field would be unknown.
             "hello" | "counters" | "state" | "request" | "entries" | "story" | "usage" | "leaf"
             | "sync" | "close" => &[],
             _ => return None,
@@ -391,13 +400,14 @@ impl<'a> Command<'a> {
 }
 
 impl<'a> Append<'a> {
-    /// Reads what an object says to add, under one of the names of the variants.
+    /// Reads the content of an `append` from an object, under one of the names of the variants.
     ///
     /// # Errors
     /// When it has none of them, or several.
-    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
+    pub fn from_object(object: &Object<'a>) -> Result<Self, CommandError> {
         let added = ["entry", "user", "assistant", "client", "toolResult"];
         let added = added.map(|key| object.get(key));
+        // Exactly one: of two, the one that is meant cannot be known, and to add both would be two commands.
         match added {
             [Some(entry), None, None, None, None] => Ok(Self::Entry(unquoted(entry))),
             [None, Some(user), None, None, None] => {
@@ -405,12 +415,13 @@ impl<'a> Append<'a> {
             }
             [None, None, Some(message), None, None] => Ok(Self::Assistant(unquoted(message))),
             [None, None, None, Some(action), None] => {
+                // The error of serde would quote the input, which messages never do.
                 let action = serde_json::from_str(action.text()).ok();
-                field(action, UNKNOWN_ACTION).map(Self::Client)
+                field(action, BAD_CLIENT_MESSAGE).map(Self::Client)
             }
             [None, None, None, None, Some(result)] => {
                 let result = serde_json::from_str(result.text()).ok();
-                field(result, NO_RESULT).map(Self::ToolResult)
+                field(result, BAD_TOOL_RESULT_MESSAGE).map(Self::ToolResult)
             }
             _ => Err(CommandError::bad_command(
                 "append needs one of `entry`, `user`, `assistant`, `client` and `toolResult`",
@@ -440,6 +451,7 @@ impl ToolResultRecord<'_> {
         } else {
             result
         };
+        // Verbatim, like the content: a number beyond 2^53 keeps its digits.
         let output = self.tool_use_result.as_ref();
         let output = output.and_then(|output| Raw::parse(output.text()).ok());
         Ok(make::tool_result(match output {
@@ -454,12 +466,14 @@ impl<'a> CompactCommand<'a> {
         let name = object.str("trigger");
         let mut triggers = [Trigger::Manual, Trigger::Auto].into_iter();
         let trigger = triggers.find(|trigger| name.as_deref() == Some(trigger.name()));
+        // A list with one wrong name is refused as a whole: the context would lack an entry that the caller counts on.
         let names = |list: Raw<'a>| list.array()?.into_iter().map(entry_name).collect();
         let preserved = object.get("preserved").map_or(Some(Vec::new()), names);
         let pre_tokens = object.get("preTokens").map_or(Some(0), Raw::u64);
         let keep_turns = object.get("keepTurns").filter(|turns| !turns.is_null());
         let keep_turns =
             keep_turns.map(|turns| field(turns.u64(), "`keepTurns` must be a number of turns"));
+        // Both say which entries stay, and may differ. An empty list is what bindings pass for none.
         if keep_turns.is_some() && preserved.as_ref().is_some_and(|kept| !kept.is_empty()) {
             let message = "there must be only one of `preserved` and `keepTurns`";
             return Err(CommandError::bad_command(message));
@@ -483,6 +497,7 @@ impl<'a> PromptCommand<'a> {
         };
         let sections = object.array("sections").unwrap_or_default().into_iter();
         let sections: Option<Vec<_>> = sections.map(section).collect();
+        // A prompt without sections is a mistake of the caller; recorded, all sections would count as removed.
         let sections = sections.filter(|sections| !sections.is_empty());
         let separator = object.get("separator").filter(|raw| !raw.is_null());
         let separator = separator.map(|raw| field(raw.str(), "`separator` must be a string"));
@@ -531,6 +546,7 @@ fn optional_text<'a>(
 
 /// Reads the name of an entry: a text, or the number of a line.
 fn entry_name(raw: Raw<'_>) -> Option<Str<'_>> {
+    // As a text, since names of entries are looked up in one way: a text of digits only is a line, too.
     let number = || raw.u64().map(|line| Str::Owned(line.to_string()));
     raw.str().or_else(number)
 }
@@ -559,6 +575,7 @@ pub struct Answer<'a> {
         deserialize_with = "present",
         skip_serializing_if = "Option::is_none"
     )]
+    // `null` is an id like any other, which the answer repeats; serde alone would read it as absent.
     pub id: Option<Json<'a>>,
     /// Whether the command succeeded.
     pub ok: bool,
@@ -568,17 +585,17 @@ pub struct Answer<'a> {
     /// The version of the program; only of `hello`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Name>,
-    /// What was written; only of commands that write.
+    /// The written entries; only of commands that write.
     #[serde(flatten)]
     pub written: Option<WrittenEntries>,
-    /// What a system prompt has that the one that was recorded last has not, and the reverse; only of
+    /// The differences between a system prompt and the last recorded one; only of
     /// `changes`, and absent if none was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<PromptChangesRecord>,
     /// The path of a copy; only of `fork`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// What was counted; only of `count` and `counters`.
+    /// The counters of the session; only of `count` and `counters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
@@ -613,7 +630,7 @@ pub struct Answer<'a> {
         schemars(with = "Option<Vec<super::EntryPreview<'static>>>")
     )]
     pub list: Option<Json<'a>>,
-    /// What the answers of each model report; only of `usage`.
+    /// The token counts by model, as the answers report them; only of `usage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "schema",
@@ -624,7 +641,7 @@ pub struct Answer<'a> {
     /// [`OnBusy::Fork`](transcript_session::OnBusy::Fork).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork: Option<WrittenFork>,
-    /// Why the command failed; only if [`ok`](Self::ok) is false.
+    /// The error; only if [`ok`](Self::ok) is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CommandError>,
 }
@@ -695,7 +712,7 @@ pub struct SkippedMessages {
     pub type_name: String,
     /// `not-stored`, `tombstoned` or `unknown-entry`.
     pub reason: Name,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// The place of the first of them in the list of messages, from 0.
     pub first: u64,
@@ -759,6 +776,7 @@ impl Answer<'_> {
         Self {
             written: Some(WrittenEntries {
                 entries: entries.collect(),
+                // Not always that of the last entry: a rewind writes none, and moves the leaf.
                 uuid: text(leaf),
                 skipped: Vec::new(),
             }),
@@ -790,6 +808,7 @@ impl Answer<'_> {
     /// The same answer, with the path of the fork that is written.
     pub(crate) fn in_fork(mut self, path: Option<&Path>) -> Self {
         self.fork = path.map(|path| WrittenFork {
+            // A session has the id that its file is named after.
             session_id: path
                 .file_stem()
                 .unwrap_or_default()
@@ -803,6 +822,7 @@ impl Answer<'_> {
     /// The answer to a command that failed.
     pub fn failed(error: CommandError) -> Self {
         Self {
+            // `ok` is false by default: an answer is never a success by mistake.
             error: Some(error),
             ..Self::default()
         }

@@ -10,7 +10,7 @@ use transcript_storage::{ReadDisk, RealDisk};
 
 use super::SCHEMA;
 
-/// What `keep` did: its only object.
+/// The result of `keep`: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +30,7 @@ pub struct KeepReport {
     pub denied: u64,
     /// The sessions that the client deletes soon.
     pub at_risk: Vec<AtRiskRecord>,
-    /// What could not be captured, and why.
+    /// The files that could not be captured, with the reasons.
     pub problems: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl KeepReport {
     }
 }
 
-/// What `restore` did: its only object.
+/// The result of `restore`: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -101,7 +101,7 @@ pub struct RestoreReport {
     /// The sessions that the client deletes soon, since their files have their old times.
     #[serde(default)]
     pub at_risk: Vec<AtRiskRecord>,
-    /// What was not restored, and why.
+    /// The files that were not restored, with the reasons.
     pub refused: Vec<RefusedFileRecord>,
 }
 
@@ -118,7 +118,7 @@ fn is_zero(number: &u64) -> bool {
 pub struct RefusedFileRecord {
     /// Its path.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -156,7 +156,7 @@ impl RestoreReport {
     }
 }
 
-/// What `prune` removed, or would remove: its only object.
+/// The result of `prune`: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -170,7 +170,7 @@ pub struct PruneReport {
     pub pruned: Vec<PrunedRecord>,
     /// The sessions that are old enough and stay.
     pub kept: Vec<KeptRecord>,
-    /// What the system failed to do.
+    /// The errors of the system.
     pub problems: Vec<String>,
 }
 
@@ -196,7 +196,7 @@ pub struct PrunedRecord {
 pub struct KeptRecord {
     /// The file for which there is no proof.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -223,7 +223,7 @@ impl PruneReport {
     }
 }
 
-/// What `verify --archive` found: its only object.
+/// The result of `verify --archive`: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -237,9 +237,9 @@ pub struct ArchiveCheckReport {
     pub frames: u64,
     /// The number of bytes of their content.
     pub bytes: u64,
-    /// What is damaged or missing.
+    /// The parts of the archive that are damaged or missing.
     pub damages: Vec<DamageRecord>,
-    /// What is lost thereby.
+    /// The parts of archived files that are lost.
     pub losses: Vec<LossRecord>,
 }
 
@@ -253,7 +253,7 @@ pub struct DamageRecord {
     pub path: String,
     /// The offset of a damaged frame in the pack.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The defect, for people.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a person did in a client, as `append` takes it under `client`.
+//! The actions of a person in a client, as `append` reads them from `client`.
 
 use serde::{Deserialize, Serialize};
 use transcript_format::context_refs::Reference;
@@ -9,7 +9,7 @@ use super::Name;
 use super::command_error::CommandError;
 use transcript_session::make::{self, NewEntry};
 
-/// What a person did in a client, other than writing a plain prompt.
+/// An action of a person in a client, other than a plain prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -29,7 +29,7 @@ pub enum ClientAction<'a> {
     Rejection {
         /// The id of the call.
         call: Str<'a>,
-        /// Who rejected it: `person`, `subagent` or `automatic`.
+        /// The origin of the rejection: `person`, `subagent` or `automatic`.
         by: Name,
         /// The feedback of the person, or the reason of the automatic mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub enum ClientAction<'a> {
         /// The text after the name.
         #[serde(default)]
         arguments: Str<'a>,
-        /// What it printed; without output and errors there is no entry of them.
+        /// Its standard output; without output and errors there is no entry of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stdout: Option<Str<'a>>,
         /// Its errors.
@@ -58,7 +58,7 @@ pub enum ClientAction<'a> {
     Shell {
         /// The command, without the `!`.
         command: Str<'a>,
-        /// What it printed; without output and errors there is no entry of them.
+        /// Its standard output; without output and errors there is no entry of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stdout: Option<Str<'a>>,
         /// Its errors.
@@ -139,7 +139,7 @@ pub enum ReferenceRecord<'a> {
     },
     /// Information from git.
     Git {
-        /// What it is, such as `DIFF`.
+        /// Its kind, such as `DIFF`.
         what: Str<'a>,
     },
     /// The selection in the editor.

@@ -1,4 +1,4 @@
-//! Why a command failed.
+//! The error of a command.
 
 use serde::{Deserialize, Serialize};
 use transcript_writer::{ErrorKind, InvalidEntry};
@@ -6,7 +6,7 @@ use transcript_writer::{ErrorKind, InvalidEntry};
 use super::Name;
 use transcript_session::Error;
 
-/// Why a command failed.
+/// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -10,7 +10,7 @@ use transcript_session::Counters;
 use super::command_error::CommandError;
 use super::text::Json;
 
-/// What a turn cost: the command `count`. Times are in milliseconds.
+/// The cost of a turn: the command `count`. Times are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -19,13 +19,13 @@ pub struct CountCommand<'a> {
     /// A message of the API, with its `model` and `usage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<Json<'a>>,
-    /// How long the API took.
+    /// The duration of the API call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_ms: Option<f64>,
-    /// How long a request took that failed.
+    /// The duration of requests that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_api_ms: Option<f64>,
-    /// How long tools took.
+    /// The duration of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ms: Option<f64>,
     /// The number of lines that were added to files.
@@ -102,7 +102,7 @@ fn duration(millis: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(millis / 1000.0).ok()
 }
 
-/// What counts of a reply.
+/// The counted fields of a reply.
 struct Reply<'r> {
     model: String,
     usage: Object<'r>,

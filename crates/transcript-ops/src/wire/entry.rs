@@ -40,7 +40,7 @@ pub struct EntryRecord<'a> {
     pub timestamp: Option<Str<'a>>,
     /// Its message, verbatim; `None` if it has none, or if the line cannot be parsed.
     pub message: Option<Json<'a>>,
-    /// How it came onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what
+    /// The link that put it onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what
     /// the line alone shows: `salvage`, or `parent` if it names one.
     pub via: Vec<Name>,
     /// Whether the model sees the entry when the conversation continues; absent in the output of
@@ -57,7 +57,7 @@ pub struct EntryRecord<'a> {
     /// The whole entry, verbatim; only with `--raw-entries`, and absent if the line cannot be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<Json<'a>>,
-    /// Where to continue after this entry; only of the operations `follow` and `watch`.
+    /// The position after this entry, to continue there; only of the operations `follow` and `watch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
 }
@@ -81,13 +81,13 @@ impl<'a> EntryRecord<'a> {
             parent_uuid: entry_ref.parent().map(id_text),
             via: entry.via.names().map(Name::Borrowed).collect(),
             in_context: Some(entry.in_context),
-            ..Self::of_body(body, raw_entry)
+            ..Self::from_body(body, raw_entry)
         }
     }
 
     /// Returns a record with the fields that the body has; the others are empty.
     #[must_use]
-    pub fn of_body(body: &'a str, raw_entry: bool) -> Self {
+    pub fn from_body(body: &'a str, raw_entry: bool) -> Self {
         // The scanner accepts a few lines that the parser rejects; they are printed without a body.
         let Ok(entry) = Entry::parse(body) else {
             return Self::default();
@@ -106,9 +106,9 @@ impl<'a> EntryRecord<'a> {
     }
 
     /// Returns the record of an undamaged line that `envelope` is the scan of: that of
-    /// [`Self::of_body`] and the ids. The line is parsed only for what the envelope does not have.
+    /// [`Self::from_body`] and the ids. The line is parsed only for what the envelope does not have.
     #[must_use]
-    pub fn of_line(line: &'a str, envelope: &Envelope<'a>, raw_entry: bool) -> Self {
+    pub fn from_line(line: &'a str, envelope: &Envelope<'a>, raw_entry: bool) -> Self {
         let decoded = |text: Option<Text<'a>>| text.map(|text| text.decode());
         let is_system = envelope.kind() == EntryKind::System;
         let names = (decoded(envelope.kind_name()), decoded(envelope.timestamp()));
@@ -128,7 +128,7 @@ impl<'a> EntryRecord<'a> {
                     .map(Json::new),
                 ..Self::default()
             },
-            _ => Self::of_body(line, raw_entry),
+            _ => Self::from_body(line, raw_entry),
         };
         let has_parent = envelope.kind().row().link == Link::Parent;
         let parent = envelope.parent_uuid().filter(|_| has_parent);
@@ -272,10 +272,10 @@ mod tests {
                                 parent_uuid: id("parentUuid")
                                     .filter(|_| !leads)
                                     .map(Cow::into_owned),
-                                ..EntryRecord::of_body(&line, raw)
+                                ..EntryRecord::from_body(&line, raw)
                             };
                             assert_eq!(
-                                EntryRecord::of_line(&line, &envelope, raw),
+                                EntryRecord::from_line(&line, &envelope, raw),
                                 expected,
                                 "{line}"
                             );

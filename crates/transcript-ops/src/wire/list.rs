@@ -25,7 +25,7 @@ pub struct SessionRecord<'a> {
     pub cwd: Option<Str<'a>>,
     /// The title.
     pub title: Option<Str<'a>>,
-    /// Who gave it.
+    /// The origin of the title.
     #[serde(default)]
     pub title_source: Option<TitleSource>,
     /// The first prompt of a person, on one line and truncated to 200 UTF-16 units.
@@ -44,7 +44,7 @@ pub struct SessionRecord<'a> {
     pub tag: Option<Str<'a>>,
     /// The number of subagents with a file of their own.
     pub subagents: u64,
-    /// How it ended: `finished`, `waiting`, `open-call` or `stalled`.
+    /// Its state: `finished`, `waiting`, `open-call` or `stalled`.
     pub state: Option<Name>,
     /// Whether the file exists. If only files of subagents are left, folder, branch and times are
     /// those of the last subagent.

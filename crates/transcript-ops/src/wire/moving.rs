@@ -50,7 +50,7 @@ pub struct RefusedSession {
     pub path: PathBuf,
     /// Its id.
     pub session_id: String,
-    /// Why: `exists`, `busy`, `unusable` or `failed`.
+    /// The reason: `exists`, `busy`, `unusable` or `failed`.
     pub reason: Name,
     /// More about it: the file in the way, or the error of the system.
     pub detail: String,
@@ -104,7 +104,7 @@ pub struct MergeReport {
     pub findings: [usize; 2],
     /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
-    /// What is beside the two files and not beside the new one.
+    /// The files next to the two copies that were not copied next to the new one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_copied: Vec<NotCopiedRecord>,
 }
@@ -117,7 +117,7 @@ pub struct MergeReport {
 pub struct NotCopiedRecord {
     /// Its path.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::SCHEMA;
 use transcript_redact::Redaction;
 
-/// Something that was redacted: its kind and its place, never its value.
+/// A redaction: its kind and its place, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +21,7 @@ pub struct RedactionRecord {
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What it is, in words.
+    /// Its kind, for people.
     pub kind: String,
     /// The name of the rule that found it: the kind, with hyphens.
     pub rule: String,

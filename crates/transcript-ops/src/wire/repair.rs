@@ -8,7 +8,7 @@ use transcript_verify::salvage::Salvage;
 
 use super::{Name, NotCopiedRecord, PolicyLintRecord, SCHEMA, VisibleRecord};
 
-/// What a repair does, and what the session shows before and after: the only object of
+/// The plan or result of a repair, with the state of the session before and after: the only object of
 /// `repair --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -21,11 +21,11 @@ pub struct RepairReport {
     pub path: PathBuf,
     /// The changes; empty when there is nothing to repair.
     pub plan: Vec<ActionRecord>,
-    /// What the session shows.
+    /// The state of the session.
     pub before: HealthRecord,
-    /// What the repaired session shows.
+    /// The state of the repaired session.
     pub after: HealthRecord,
-    /// Why the session is not repaired, if it is not.
+    /// The reason why the session is not repaired, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Name>,
     /// The path of the repaired session, if it was written.
@@ -38,21 +38,21 @@ pub struct RepairReport {
     /// The path of the old file, if it was replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<PathBuf>,
-    /// What is moved to the archive, with `--compact` alone and if there is anything.
+    /// The lines that are moved to the archive; only with `--compact`, and if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<CompactedRecord>,
-    /// What is in the folder of the session and not in that of the repaired one, if it was written.
+    /// The files in the folder of the session that were not copied to that of the repaired one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_copied: Vec<NotCopiedRecord>,
 }
 
-/// What a compaction moves to an archive.
+/// The lines that `--compact` moves to an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactedRecord {
-    /// How many lines are moved.
+    /// The number of lines that are moved.
     pub lines: usize,
     /// The bytes of the session before.
     pub before: u64,
@@ -71,7 +71,7 @@ pub struct TypeSizeRecord {
     /// The type; empty for unknown ones.
     #[serde(rename = "type")]
     pub kind: Name,
-    /// How many lines are moved.
+    /// The number of lines that are moved.
     pub lines: usize,
     /// The bytes before.
     pub before: u64,
@@ -89,13 +89,13 @@ pub struct ActionRecord {
     pub code: Name,
     /// The line in the old file; `null` for one that was made.
     pub line: Option<u64>,
-    /// What is done, for example `salvage`.
+    /// The name of the action, for example `salvage`.
     pub action: Name,
     /// A short description.
     pub detail: String,
 }
 
-/// What a session shows, and whether a provider accepts it.
+/// The state of a session: the messages that it shows, and whether a provider accepts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +103,7 @@ pub struct ActionRecord {
 pub struct HealthRecord {
     /// The messages of the conversation.
     pub conversation: u64,
-    /// How many of them each policy shows.
+    /// The number of them that each policy shows.
     pub visible: VisibleRecord,
     /// Whether a strict provider accepts the request of each policy.
     pub lint: PolicyLintRecord,
@@ -124,7 +124,7 @@ impl RepairReport {
 
     /// Describes a salvage, as the repair of a session whose file is missing or behind.
     #[must_use]
-    pub fn of_salvage(salvage: &Salvage) -> Self {
+    pub fn from_salvage(salvage: &Salvage) -> Self {
         let health = [salvage.before(), salvage.after()];
         Self::planned(salvage.session(), salvage.actions(), &health)
     }

@@ -16,7 +16,7 @@ use super::text::{Json, around_value, text};
 use super::{EntryLocation, Name, SCHEMA};
 use transcript_session::History;
 
-/// What a client needs to continue a session: the only object of `resume --json`.
+/// The state and the request with which a client continues a session: the only object of `resume --json`.
 ///
 /// Everything from `provider` on is empty when the file is of another format ([`ResumeRefusal`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,12 +32,12 @@ pub struct ResumeReport<'a> {
     pub path: String,
     /// The policy that chose the path: `recover` or `vendor`.
     pub policy: Name,
-    /// What findings and state cover: `file`, or `tail` if the end of the file was enough for the
+    /// The scope of findings and state: `file`, or `tail` if the end of the file was enough for the
     /// conversation.
     pub scope: Name,
     /// Whether a client would continue the session. If not, there are no messages.
     pub resumable: bool,
-    /// Why it is not resumable, in words; absent if it is.
+    /// The reason why it is not resumable, for people; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'a, str>>,
     /// The uuid of the last entry of the path; `None` if there is no conversation.
@@ -103,6 +103,7 @@ impl<'a> ResumeReport<'a> {
         Self {
             schema: SCHEMA,
             session_id: history.session_id(),
+            // A path that is not UTF-8 must not make the whole report fail.
             path: history.source().path().to_string_lossy().into_owned(),
             policy: tree.policy().name().into(),
             scope: history.scope().into(),
@@ -111,8 +112,9 @@ impl<'a> ResumeReport<'a> {
             leaf: path.leaf.and_then(|leaf| uuid(index, leaf)),
             model: request.model.as_deref().map(Cow::Borrowed),
             provider: request.provider.name().into(),
+            // `write` adds them. Here they would be in memory twice: those of a session of 1 GB have 435 MB.
             messages: Vec::new(),
-            entries: EntryUuids::of_path(index, path),
+            entries: EntryUuids::from_path(index, path),
             synthetic,
             omitted,
             decisions: decisions
@@ -125,6 +127,7 @@ impl<'a> ResumeReport<'a> {
             findings: findings.iter().map(FindingRecord::new).collect(),
             state: Cow::Borrowed(state),
             lint: LintRecord::new(index, request),
+            // The caller knows the window of the model, and adds them with `with_limits`.
             tokens: TokensRecord::default(),
             usage: UsageRecord {
                 scope: "path".into(),
@@ -137,6 +140,7 @@ impl<'a> ResumeReport<'a> {
     #[must_use]
     pub fn with_limits(mut self, request: &Request, window: Option<u64>, fit: Option<Fit>) -> Self {
         self.tokens = TokensRecord::new(&request.tokens(), window, fit);
+        // To the API it is a problem like any other: a request that is too long is refused.
         if self.tokens.over.is_some() {
             self.lint.ok = false;
             self.lint.problems.push(ProblemRecord::context_window());
@@ -155,8 +159,10 @@ impl<'a> ResumeReport<'a> {
         messages: &[Message],
         verbatim: impl Fn(&str) -> Cow<'_, str>,
     ) -> io::Result<()> {
+        // Those of a report that was parsed; the list has to be empty to be found below.
         self.messages.clear();
         let report = text(&self)?;
+        // The fields before it are texts and numbers: in a text the quotes of this name would be escaped.
         let (head, tail) = around_value(&report, "\"messages\":", "[]");
         out.write_all(head.as_bytes())?;
         write_messages(out, messages, verbatim)?;
@@ -172,7 +178,7 @@ impl<'a> ResumeReport<'a> {
 pub struct RequestRecord<'a> {
     /// The model.
     pub model: Option<&'a str>,
-    /// Who gets the request.
+    /// The provider that gets the request.
     pub provider: &'a str,
     /// Whether there is a conversation to continue.
     pub resumable: bool,
@@ -186,12 +192,12 @@ pub struct RequestRecord<'a> {
         schemars(with = "Vec<super::api_message::ApiMessage>")
     )]
     pub messages: Json<'a>,
-    /// What the messages have that no entry says, and what is not sent.
+    /// The synthetic and the omitted parts of the request.
     #[serde(flatten)]
     pub diagnostics: RequestDiagnostics<'a>,
 }
 
-/// What a request has that the file has not, and the reverse.
+/// The differences between a request and the file: synthetic and omitted parts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -241,6 +247,7 @@ pub fn write_messages(
     verbatim: impl Fn(&str) -> Cow<'_, str>,
 ) -> io::Result<()> {
     out.write_all(b"[")?;
+    // One for all: neighbouring blocks of a file come from the same buffer.
     let mut reader = StoredReader::default();
     for (at, message) in messages.iter().enumerate() {
         if at > 0 {
@@ -299,7 +306,7 @@ impl ResumeRefusal {
 
 /// The uuids of the entries of a path, oldest first; `None` for an entry without one.
 ///
-/// Of a report that is about to be written, they are made one by one.
+/// For a report that is about to be written, they are made one by one.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(with = "Vec<Option<String>>"))]
@@ -307,20 +314,20 @@ pub struct EntryUuids<'a>(Uuids<'a>);
 
 #[derive(Clone, Debug)]
 enum Uuids<'a> {
-    OfPath(&'a Index, &'a ConversationPath),
+    Path(&'a Index, &'a ConversationPath),
     List(Vec<Option<String>>),
 }
 
 impl<'a> EntryUuids<'a> {
-    fn of_path(index: &'a Index, path: &'a ConversationPath) -> Self {
-        Self(Uuids::OfPath(index, path))
+    fn from_path(index: &'a Index, path: &'a ConversationPath) -> Self {
+        Self(Uuids::Path(index, path))
     }
 
     /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Uuids::OfPath(_, path) => path.entries.len(),
+            Uuids::Path(_, path) => path.entries.len(),
             Uuids::List(uuids) => uuids.len(),
         }
     }
@@ -334,7 +341,7 @@ impl<'a> EntryUuids<'a> {
     /// Returns the uuids, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Option<Cow<'_, str>>> {
         (0..self.len()).map(|at| match &self.0 {
-            Uuids::OfPath(index, path) => uuid(index, path.entries[at].entry_no()).map(Cow::Owned),
+            Uuids::Path(index, path) => uuid(index, path.entries[at].entry_no()).map(Cow::Owned),
             Uuids::List(uuids) => uuids[at].as_deref().map(Cow::Borrowed),
         })
     }
@@ -348,6 +355,7 @@ impl Default for EntryUuids<'_> {
 
 impl Serialize for EntryUuids<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Made one by one from the index: a list of texts would need more memory than the path itself.
         serializer.collect_seq(self.iter())
     }
 }
@@ -381,7 +389,7 @@ pub struct SyntheticRecord<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct OmissionRecord {
-    /// Why, such as `unanswered-call`; `docs/cli.md` has the list.
+    /// The reason, such as `unanswered-call`; `docs/cli.md` has the list.
     pub reason: Name,
     /// The entry.
     #[serde(flatten)]
@@ -401,7 +409,7 @@ pub struct DecisionRecord {
     /// The entry that it is about.
     #[serde(flatten)]
     pub entry: EntryLocation,
-    /// What was done and the evidence, in words.
+    /// The decision with its evidence, for people.
     pub detail: String,
 }
 
@@ -443,6 +451,7 @@ impl FindingRecord {
 pub(super) fn severity(code: Code) -> Name {
     match code.severity() {
         Severity::Note => "note".into(),
+        // A severity that another version of the crate adds is no reason to look away.
         _ => "damage".into(),
     }
 }
@@ -454,9 +463,9 @@ pub(super) fn severity(code: Code) -> Name {
 pub struct LintRecord {
     /// Whether the session is resumable and there are no problems.
     pub ok: bool,
-    /// What a strict provider refuses, in the order of the messages.
+    /// The problems for which a strict provider refuses the request, in the order of the messages.
     pub problems: Vec<ProblemRecord>,
-    /// What some providers may refuse, in the order of the messages.
+    /// The problems for which some providers may refuse it, in the order of the messages.
     pub warnings: Vec<ProblemRecord>,
 }
 
@@ -468,11 +477,13 @@ impl LintRecord {
                 rule: problem.rule.name().into(),
                 message: problem.message.map(|message| message as u64),
                 entry: EntryLocation::new(index, problem.origin.map(EntryNo::new)),
+                // The same rule may have another limit, and another reason, with each provider.
                 detail: problem.rule.words_for(request.provider).into(),
             });
             problems.collect()
         };
         Self {
+            // No rule is broken where there are no messages; such a request is not accepted all the same.
             ok: request.is_resumable() && lint.is_ok(),
             problems: records(&lint.problems),
             warnings: records(&lint.warnings),
@@ -492,14 +503,14 @@ pub struct TokensRecord {
     pub messages: u64,
     /// The number of blocks that cannot be estimated, such as PDFs; they are not in the numbers above.
     pub unknown: u64,
-    /// What the API counted for the last answer of the conversation and its request; `None` if no answer says it.
+    /// The tokens of the last answer of the conversation and its request, as the API counted them; `None` if no answer has the counts.
     pub recorded: Option<u64>,
     /// The context window of the model that the request is meant for; `None` if it is not known, or if an answer took more.
     pub window: Option<u64>,
-    /// What is added to compare the request with its limits, and is in [`Self::over`], but not in the numbers above: a third of
+    /// The safety margin when the request is compared with its limits; in [`Self::over`], but not in the numbers above: a third of
     /// the messages, if the request was made to fit and no answer shows how much the estimate is too low; otherwise 0.
     pub margin: u64,
-    /// By how many tokens the request, with [`Self::margin`], is longer than the window, or than what it was made to fit;
+    /// The excess in tokens of the request, with [`Self::margin`], over the window or over the limit that it was made to fit;
     /// `None` if it is not, or if the window is not known.
     pub over: Option<u64>,
 }
@@ -512,6 +523,7 @@ impl TokensRecord {
         // Some sessions have a longer one than their model has by default.
         let is_possible = |window: &u64| tokens.recorded.is_none_or(|most| most <= *window);
         let window = window.filter(is_possible);
+        // A caller may ask for more than the window holds, so both limits count, and the stricter one decides.
         let limits = window.map(Fit::window).into_iter().chain(fit);
         let over = limits.map(|limit| limit.surplus(tokens)).max();
         Self {
@@ -546,6 +558,7 @@ impl ProblemRecord {
     fn context_window() -> Self {
         Self {
             rule: "context-window".into(),
+            // All of them together are too long; no entry is to blame.
             message: None,
             entry: EntryLocation::default(),
             detail: "the request is longer than the context window of its model".into(),
@@ -558,7 +571,7 @@ impl ProblemRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UsageRecord<'a> {
-    /// What the counts cover: `path`.
+    /// The scope of the counts: `path`.
     pub scope: Name,
     /// The counts by model, ordered by name.
     pub models: Cow<'a, [Usage]>,

@@ -46,7 +46,7 @@ pub struct HitRecord {
     pub offset: u64,
     /// The uuid of the entry.
     pub uuid: Option<String>,
-    /// Who the entry is from: `user`, `assistant`, `tool` or `system`; `None` for metadata.
+    /// The author of the entry: `user`, `assistant`, `tool` or `system`; `None` for metadata.
     pub role: Option<Name>,
     /// The part of the entry that the snippet is from: `prompt`, `text`, `thinking`, `tool_input`,
     /// `tool_result`, `title`, `summary`, `attachment` or `queued`.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 
-/// Where the live page is.
+/// The address of the live page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -65,7 +65,7 @@ pub struct BadRecord<'a> {
     pub len: u64,
     /// The code of the finding (`docs/format.md`).
     pub code: Name,
-    /// What is wrong, in words; never quotes the line.
+    /// The defect, for people; never quotes the line.
     pub detail: Name,
     /// The absolute path of the file.
     pub path: Str<'a>,
@@ -145,9 +145,9 @@ pub struct CallRecord<'a> {
 
 impl<'a> TailRecord<'a> {
     /// Returns the record of an event of the file at `path`; `None` for entries, whose record needs
-    /// more than the event ([`EntryRecord::of_body`]).
+    /// more than the event ([`EntryRecord::from_body`]).
     #[must_use]
-    pub fn of_event(path: &'a Path, event: &EventKind) -> Option<Self> {
+    pub fn from_event(path: &'a Path, event: &EventKind) -> Option<Self> {
         let path = path.to_string_lossy();
         Some(match event {
             EventKind::Open { offset } => Self::Open(OpenRecord {
@@ -179,7 +179,7 @@ impl<'a> TailRecord<'a> {
     /// Returns the record of a change of the conversation in the file at `path`; `None` for changes
     /// that are not printed.
     #[must_use]
-    pub fn of_change(path: &'a Path, change: &'a ConversationChange) -> Option<Self> {
+    pub fn from_change(path: &'a Path, change: &'a ConversationChange) -> Option<Self> {
         let path = path.to_string_lossy();
         let offset = change.offset;
         Some(match &change.kind {

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_is_escaped_and_means_the_same() {
+    fn control_characters_are_escaped_and_the_value_stays_the_same() {
         let hostile: String = ('\0'..='\u{3000}').collect();
         let json = text(&hostile).unwrap();
         let bad = |c: char| {

@@ -109,7 +109,7 @@ pub struct RootRecord {
     /// The first entry of the branch.
     #[serde(flatten)]
     pub entry: EntryLocation,
-    /// How the branch starts: its [`BranchRecord::start`].
+    /// The start of the branch: its [`BranchRecord::start`].
     pub kind: Name,
     /// The parent that the entry names; `None` if it names none.
     pub parent_uuid: Option<String>,
@@ -140,7 +140,7 @@ pub struct BranchRecord {
     pub parent: Option<u64>,
     /// The entry of that branch that it continues from.
     pub from: Option<EntryLocation>,
-    /// How it starts: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`.
+    /// Its start: `root`, `child`, `boundary`, `bridge`, `lost`, `sidechain` or `cycle`.
     pub start: Name,
     /// `main` on the path to the leaf of `recover`, else `side`.
     pub kind: Name,
@@ -156,7 +156,7 @@ pub struct BranchRecord {
     pub first: EntryLocation,
     /// Its last entry: the one to pass to `--leaf`.
     pub last: EntryLocation,
-    /// How many of its entries are selected; absent without options that select entries.
+    /// The number of its entries that are selected; absent without options that select entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
 }
@@ -170,7 +170,7 @@ pub struct BoundaryRecord {
     /// The boundary.
     #[serde(flatten)]
     pub entry: EntryLocation,
-    /// Who started it: `manual` or `auto`; `None` if the boundary does not say.
+    /// Its origin: `manual` or `auto`; `None` if the boundary does not say.
     pub trigger: Option<String>,
     /// The number of tokens before; `None` if the boundary does not say.
     pub pre_tokens: Option<u64>,
@@ -293,7 +293,7 @@ pub struct LeafRecord {
     /// The entry.
     #[serde(flatten)]
     pub entry: EntryLocation,
-    /// Why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`.
+    /// The reason why it was chosen: `last-tip`, `last-entry`, `newest`, `pinned` or `after-pin`.
     pub reason: Name,
     /// The reason in words.
     pub detail: String,

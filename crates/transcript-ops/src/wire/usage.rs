@@ -20,7 +20,7 @@ records! {
     pub enum CostRecord {
         /// The sums of a part of the requests.
         Row(CostRow) = "row",
-        /// What a client counted for a session, beside our sum.
+        /// The cost of a session as a client counted it, next to our sum.
         Client(ClientCostRecord) = "client",
         /// The sums of all rows: the end of the output.
         Total(CostTotal) = "total",
@@ -37,7 +37,7 @@ records! {
 pub struct CostSums {
     /// The number of requests.
     pub requests: u64,
-    /// How many of them have no final counts.
+    /// The number of them without final counts.
     pub incomplete: u64,
     /// Input tokens outside of the cache.
     pub input: u64,
@@ -61,7 +61,7 @@ pub struct CostSums {
     pub unpriced_tokens: u64,
     /// Pages that the API fetched.
     pub web_fetch: u64,
-    /// What the lines of old clients say they cost (`costUSD`).
+    /// The cost that lines of old clients record (`costUSD`).
     pub reported_nano_usd: Option<u64>,
     /// The number of requests of deleted sessions (`--keep`).
     pub deleted: u64,
@@ -75,7 +75,7 @@ pub struct CostSums {
 pub struct CostRow {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
-    /// What the row is about: the key of each kind, `null` if it is unknown or none.
+    /// The group of the row: the key of each kind, `null` if it is unknown or none.
     pub by: BTreeMap<Name, Value>,
     /// The sums.
     #[serde(flatten)]
@@ -112,8 +112,8 @@ pub struct BlockRecord {
     pub projected_nano_usd: Option<u64>,
 }
 
-/// What a client counted for a session (`cost-state`), beside our sum. `difference` is theirs minus ours: what is not
-/// in the transcript.
+/// The cost of a session as a client counted it (`cost-state`), next to our sum. `difference` is theirs minus ours: the
+/// part that is not in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -127,13 +127,13 @@ pub struct ClientCostRecord {
     pub theirs_nano_usd: Option<u64>,
     /// Our cost; `None` if it is not known.
     pub ours_nano_usd: Option<u64>,
-    /// Theirs minus ours.
+    /// The sum of the client minus ours.
     pub difference_nano_usd: Option<i64>,
     /// The same for each model.
     pub models: Vec<ClientModelRecord>,
 }
 
-/// What a client counted for a model, beside our sum.
+/// The cost of a model as a client counted it, next to our sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -145,7 +145,7 @@ pub struct ClientModelRecord {
     pub theirs_nano_usd: Option<u64>,
     /// Our cost.
     pub ours_nano_usd: Option<u64>,
-    /// Theirs minus ours.
+    /// The sum of the client minus ours.
     pub difference_nano_usd: Option<i64>,
     /// The tokens that the client counted: input, output, written to and read from the cache.
     pub their_tokens: Option<[u64; 4]>,
@@ -180,7 +180,7 @@ pub struct CostTotal {
     pub prices: PricesRecord,
 }
 
-/// Where prices are from.
+/// The source of the prices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ use transcript_verify::{
 use super::resume::severity;
 use super::{Name, SCHEMA};
 
-/// What is wrong with one session: a line of `verify --json`.
+/// The findings of one session: a line of `verify --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -28,11 +28,11 @@ pub struct VerifyRecord {
     /// then means the same as `recover`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream_form: bool,
-    /// How many messages the conversation has.
+    /// The number of messages of the conversation.
     pub conversation: u64,
-    /// How many of these each policy shows.
+    /// The number of these that each policy shows.
     pub visible: VisibleRecord,
-    /// How many messages of other conversations either policy shows.
+    /// The number of messages of other conversations that either policy shows.
     pub foreign: u64,
     /// Whether a strict provider accepts the request of each policy.
     pub lint: PolicyLintRecord,
@@ -89,31 +89,31 @@ pub struct VerifyFindingRecord {
     pub detail: Name,
 }
 
-/// How many recorded requests are built again from the entries alone.
+/// The number of recorded requests that are reproduced from the entries alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RebuiltRequestsRecord {
-    /// How many are recorded.
+    /// The number of recorded requests.
     pub recorded: u64,
-    /// How many have the same messages when they are built from the entries alone.
+    /// The number with the same messages when they are built from the entries alone.
     pub reproduced: u64,
     /// The same for each version of a client, ordered by version.
     pub versions: Vec<VersionRequestsRecord>,
 }
 
-/// How many recorded requests of one version of a client are built again.
+/// The number of recorded requests of one version of a client that are reproduced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VersionRequestsRecord {
     /// The version; `None` if the lines name none.
     pub version: Option<String>,
-    /// How many are recorded.
+    /// The number of recorded requests.
     pub recorded: u64,
-    /// How many are reproduced.
+    /// The number of reproduced requests.
     pub reproduced: u64,
-    /// How many extend a request that is not in the file, so that nothing can be said about them.
+    /// The number of requests that extend one that is not in the file, so that they cannot be compared.
     pub unknown: u64,
     /// The first that is not reproduced.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@
   const main = $("conversation"), nav = document.querySelector("nav"), tools = document.querySelector(".tools");
   const isPacked = (piece) => piece.hasAttribute("data-packed") || piece.hasAttribute("data-src");
   const allPieces = () => [...main.querySelectorAll("section.piece")];
-  // What the script of a live page uses; `follows` is whether the end stays visible while the session grows.
+  // The interface for the script of a live page; `follows` is whether the end stays visible while the session grows.
   const page = { follows: true, filled() {} };
   const idle = () => new Promise((done) => setTimeout(done));
 
@@ -23,7 +23,7 @@
     return new Response(inflated).text();
   }
 
-  // What is open in each piece that was open before, so that its folds are as they were left.
+  // The open folds of each piece, so that they are restored when it is unpacked again.
   const folds = new WeakMap();
   const wanted = new Set(), opening = new Map();
   let isUnfolded = false;
@@ -112,7 +112,7 @@
     }
     const element = shown();
     if (!element) return;
-    // What the filter hides cannot be gone to.
+    // Skip hidden elements: the filter hides them.
     if (hides() && element.closest(hides())) {
       show.value = "";
       show.dispatchEvent(new Event("change"));
@@ -153,7 +153,7 @@
   function* places(text, needle) {
     for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) yield at;
   }
-  // What the filter hides (page.css).
+  // The selector of hidden elements for each filter (page.css).
   const hiddenBy = { talk: ".call, .result, .thinking, .aside", prompts: ".item:not(.person), .turn" };
   const hides = () => hiddenBy[show.value];
   // The elements of a piece, without showing it.
@@ -314,7 +314,7 @@
   addEventListener("keydown", (event) => {
     const isTyping = /^(input|textarea|select)$/i.test(event.target.localName);
     const isBrowserFind = (event.ctrlKey || event.metaKey) && event.key === "f";
-    // What is compressed is not on the page: the find of the browser cannot see it. A second time opens that one.
+    // Compressed pieces are not in the DOM: the find of the browser cannot see them. A second time opens that one.
     const takesFind = isBrowserFind && main.querySelector("section[data-packed], section[data-src]") && document.activeElement !== find;
     if (takesFind || (event.key === "/" && !isTyping)) {
       event.preventDefault();

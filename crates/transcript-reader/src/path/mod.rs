@@ -192,7 +192,7 @@ impl Refusal {
             Self::NoConversation => "the file holds no conversation",
             Self::LeafWithoutTime => "the leaf has no valid timestamp",
             Self::OnlySidechains => "the file holds only the conversation of a subagent",
-            Self::UnusableAttachment => "the client fails on an attachment that lacks its content",
+            Self::UnusableAttachment => "Claude Code fails on an attachment that lacks its content",
             Self::NoEnd => "no message is the end of a conversation",
         }
     }

@@ -183,7 +183,7 @@ named! {
         FileOrder = "file-order": "it precedes the entry in the file and has no other child",
         /// This entry was written up to five seconds before, and the client joins the two as well: used
         /// for several tips that a rewind left, or where there is no other evidence.
-        Time = "time": "it was written just before, and the client joins the two as well",
+        Time = "time": "it was written just before, and Claude Code joins the two as well",
     }
 }
 

@@ -46,7 +46,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"A\"}]";
     let object = "{\n  \"title\": \"T\",\n  \"messages\": [\n    {\"role\": \"user\"}\n  ]\n}\n";
     for (text, name) in [
-        (history, "the history of prompts"),
+        (history, "the prompt history"),
         (array, "a JSON array"),
         (object, "JSON on several lines, without an entry"),
     ] {

@@ -43,7 +43,7 @@
       section.dataset.src = part.src;
       section.dataset.height = part.height;
       prepare(section);
-      // What is not on the page is asked for when it is visible.
+      // A missing part is requested when its placeholder becomes visible.
       if (part.html !== undefined && (section.firstChild || page.follows)) put(section, part.html);
       else if (section.firstChild) { section.replaceChildren(); open(section); }
       else section.style.height = part.height + "px";

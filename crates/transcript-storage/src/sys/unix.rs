@@ -91,8 +91,7 @@ pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool
     };
     if names > 1 {
         return Err(refused(format!(
-            "it has {names} names (hard links), and each would show what is appended; copy it, and \
-             append to the copy"
+            "the file has {names} hard links; copy it and append to the copy"
         )));
     }
     if metadata.uid() != user() {

@@ -433,12 +433,12 @@ fn an_unknown_key_is_reported_once_for_each_version_with_its_lines_and_never_its
     assert_eq!(
         details,
         [
-            "the key moonPhase on 2 user lines of client 9.9.1 (first at line 1)",
-            "the attachment type tide_table on 1 attachment line of client 9.9.1 (first at line 2)",
-            "the key attachment.tideLevel on 1 attachment line of client 9.9.1 (first at line 3)",
-            "the key message.eclipse_kind on 2 assistant lines of client 9.9.1 (first at line 4)",
-            "the key moonPhase on 1 user line of client 9.9.2 (first at line 7)",
-            "the key (other) on 1 user line of client 9.9.2 (first at line 7)",
+            "the key moonPhase on 2 user lines of Claude Code 9.9.1 (first at line 1)",
+            "the attachment type tide_table on 1 attachment line of Claude Code 9.9.1 (first at line 2)",
+            "the key attachment.tideLevel on 1 attachment line of Claude Code 9.9.1 (first at line 3)",
+            "the key message.eclipse_kind on 2 assistant lines of Claude Code 9.9.1 (first at line 4)",
+            "the key moonPhase on 1 user line of Claude Code 9.9.2 (first at line 7)",
+            "the key (other) on 1 user line of Claude Code 9.9.2 (first at line 7)",
         ]
     );
 }
@@ -505,8 +505,8 @@ fn unknown_keys_are_counted_over_all_pieces_of_a_large_file() {
     assert_eq!(
         details,
         [
-            "the key moon on 2000 user lines of client 9.9.9 (first at line 1)",
-            "the key sun on 1 user line of client 9.9.9 (first at line 1901)",
+            "the key moon on 2000 user lines of Claude Code 9.9.9 (first at line 1)",
+            "the key sun on 1 user line of Claude Code 9.9.9 (first at line 1901)",
         ]
     );
 }

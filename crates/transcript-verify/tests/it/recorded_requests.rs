@@ -238,7 +238,7 @@ fn a_difference_is_a_note_at_the_line_of_the_request_and_quotes_nothing() {
     );
     assert_eq!(
         finding.detail,
-        "0 of 1 recorded requests of client 2.1.9 reproduced; the first that is not: request \
+        "0 of 1 recorded requests of Claude Code 2.1.9 reproduced; the first that is not: request \
          (other): message 0 (user, from line 1, u1): a message has another hash"
     );
     // A request that is reproduced or cannot be compared is not a finding; without the option no request is.

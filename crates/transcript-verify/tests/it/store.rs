@@ -122,7 +122,7 @@ fn sessions_that_the_client_deletes_soon_are_reported() {
     fs::write(&settings, r#"{"cleanupPeriodDays":91}"#).unwrap();
     assert_eq!(days(90), "R-SWEEP");
     let detail = &store.reports()[0].findings[0].detail;
-    assert_eq!(detail, "the client deletes the file tomorrow");
+    assert_eq!(detail, "Claude Code deletes the file tomorrow");
 }
 
 #[test]
@@ -143,7 +143,10 @@ fn wide_modes_are_reported() {
     assert_eq!(store.codes(), "Z-MODE");
     set_mode(path.parent().unwrap(), 0o755);
     let detail = &store.reports()[0].findings[0].detail;
-    assert_eq!(detail, "other users have access (file 0644, folder 0755)");
+    assert_eq!(
+        detail,
+        "other users can access this session (file 0644, folder 0755)"
+    );
     // Elsewhere modes do not matter.
     let copy = store.0.path().join("copy");
     fs::create_dir(&copy).unwrap();

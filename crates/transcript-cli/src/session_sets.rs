@@ -9,8 +9,8 @@ use transcript_storage::{ReadDisk, RealDisk};
 use crate::ui::Ui;
 use crate::{archive, session};
 
-/// Returns the paths of what is named: files, folders, and ids; none if all sessions are meant.
-pub(crate) fn found(
+/// Returns the paths of the named files, folders and ids; none if all sessions are meant.
+pub(crate) fn paths(
     ui: &Ui,
     places: &[PathBuf],
     project: Option<&Path>,
@@ -29,12 +29,12 @@ pub(crate) fn found(
         if place == Path::new("-") {
             bail!("standard input is not a session of a project");
         }
-        Ok(session::found(ui, place, project)?.path)
+        Ok(session::find_in(ui, place, project)?.path)
     };
     places.iter().map(find).collect()
 }
 
-/// Names what of the folders cannot be read.
+/// Names the files and folders that cannot be read.
 pub(crate) fn note_problems(ui: &Ui, catalog: &Catalog) {
     for problem in catalog.problems() {
         ui.note(&format!("transcript: {problem}"));

@@ -35,7 +35,7 @@ pub fn add_archived(files: &mut SessionFiles, archived: SessionFiles) {
     let is_gone = |file: &SessionFile| !live.contains(&name(file));
     let of = |found: Vec<SessionFile>| found.into_iter().filter(is_gone);
     files.sessions.extend(of(archived.sessions));
-    // What is left of a session on the disk is archived, too.
+    // The archive, too, may have only side files of a session.
     files.orphans.extend(of(archived.orphans));
     files.leftovers.extend(of(archived.leftovers));
     let known: HashSet<_> = files.agents.iter().map(|path| below_root(path)).collect();
