@@ -307,6 +307,7 @@ fn missing_archive_is_an_error_and_is_not_created() {
     );
 }
 
+#[cfg(feature = "encryption")]
 #[test]
 fn an_encrypted_archive_is_written_without_the_key_and_read_with_it() {
     let place = Place::new();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod append;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "browse"))]
 mod browse;
 mod export;
 mod filters;
@@ -21,6 +21,7 @@ mod repair;
 mod replay;
 mod resume;
 mod search;
+#[cfg(feature = "serve")]
 mod serve;
 #[cfg(unix)]
 mod system;
