@@ -71,7 +71,7 @@ struct Job {
 
 /// The compression that a frame is to get.
 enum JobCoding {
-    Alone,
+    Standalone,
     Dictionary,
     Prefix(Vec<u8>, Vec<Slice>),
 }
@@ -892,7 +892,7 @@ impl<'a> Packer<'a> {
         }
         self.frames.push(None);
         let number = self.frames.len() as u32 - 1;
-        self.send(number, content, JobCoding::Alone, false)?;
+        self.send(number, content, JobCoding::Standalone, false)?;
         Ok(Some(number))
     }
 
@@ -975,7 +975,7 @@ fn compress<'d>(
             None => compressor.insert(Compressor::new(dictionary, effort)?),
         };
         match job.how {
-            JobCoding::Alone => compressor.compress_without_base(&job.content),
+            JobCoding::Standalone => compressor.compress_without_base(&job.content),
             _ => compressor.compress(&job.content),
         }
     };

@@ -199,7 +199,7 @@ impl Query {
         Ok(query)
     }
 
-    /// Like [`Self::parse`], but what was read may be empty: filters may follow with
+    /// Like [`Self::parse`], but the parsed part may be empty: filters may follow with
     /// [`Self::add_filter`], and [`Self::check`] must.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! kind for each project folder (docs/search.md).
 //!
 //! A file starts with a header that names its kind and its folder. Records follow, each with a
-//! checksum. A record is about one file of the folder: which file it was, and what was found out about
+//! checksum. A record is about one file of the folder: which file it was, and the results for
 //! each piece of it. A later record about the same file replaces it, or continues it. Whatever is
 //! not a whole record of this version ends the file: a reader ignores it, and the next writer
 //! cuts it off.

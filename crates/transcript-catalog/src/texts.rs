@@ -165,7 +165,7 @@ impl<'a> Unit<'a> {
                         name: string(block, "name"),
                         path: input.and_then(path),
                     };
-                    // A server names its tools as it likes: the name says what was done.
+                    // A server names its tools as it likes: the name describes the action.
                     let is_of_server = &*kind == "mcp_tool_use";
                     let names = ["name", "server_name"].into_iter();
                     let names = names.filter_map(|key| string(block, key));

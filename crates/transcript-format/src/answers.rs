@@ -243,7 +243,7 @@ impl AnswerLines {
             Above::Turn => Above::Turn,
             Above::Unread(name) => self.find(name).unwrap_or(Above::Turn),
         };
-        // All of them are below what was read before this part.
+        // All of them are below the lines of the parts before this one.
         let lines = later.lines.into_iter();
         let lines: Vec<_> = lines.map(|(line, above)| (line, here(above))).collect();
         let lanes = later.lanes.into_iter();

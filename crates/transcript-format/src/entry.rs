@@ -199,7 +199,7 @@ schema! {
         prompt_source: Str<'a> = "promptSource", "the source of the prompt: `sdk`, `system`, …";
         turn_origin: Str<'a> = "turnOrigin", "what started the turn";
         turn_position: TurnPosition<'a> = "turnPosition", "the position of the turn in the session";
-        origin: Origin<'a> = "origin", "who sent the prompt";
+        origin: Origin<'a> = "origin", "the sender of the prompt";
         image_paste_ids: Vec<u64> = "imagePasteIds", "the numbers of the pasted images";
         todos: Vec<Todo<'a>> = "todos", "the to-do list at that time";
         contexts: Vec<Context<'a>> = "contexts", "the references of the person; some clients also write them before the text";
@@ -263,7 +263,7 @@ schema! {
     /// The permission of a tool call.
     PermissionDecision {
         decision: Str<'a> = "decision", "the decision: `allow`, `deny`, `ask`";
-        source: Str<'a> = "source", "who decided";
+        source: Str<'a> = "source", "the source of the decision";
         reason_type: Str<'a> = "reasonType", "the kind of reason";
     }
 

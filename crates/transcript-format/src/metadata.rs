@@ -21,7 +21,7 @@ schema! {
 
     /// A tool result that was replaced.
     Replacement {
-        kind: Str<'a> = "kind", "the kind of what was replaced";
+        kind: Str<'a> = "kind", "the kind of the replaced content";
         tool_use_id: Str<'a> = "toolUseId" | "toolUseID", "the tool call";
         replacement: Str<'a> = "replacement", "the text that replaces it";
     }

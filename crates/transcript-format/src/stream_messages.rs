@@ -46,7 +46,7 @@ schema! {
             deferred_tool_use: Raw<'a> = "deferred_tool_use", "the call that the run waits for";
             api_error_status: u64 = "api_error_status", "the HTTP status of the error";
             fast_mode_state: Raw<'a> = "fast_mode_state", "the state of the fast mode";
-            origin: Origin<'a> = "origin", "who sent the prompt";
+            origin: Origin<'a> = "origin", "the sender of the prompt";
             user_message_uuid: Str<'a> = "user_message_uuid", "the prompt";
             user_message_uuids: Vec<Str<'a>> = "user_message_uuids", "the prompts, if they are several";
             startup_failure_reason: Str<'a> = "startup_failure_reason", "why the client could not start";

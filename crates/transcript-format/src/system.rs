@@ -332,7 +332,7 @@ schema! {
         /// In the stream form, something that could not be written to the disk.
         SessionWritesLost {
             error_code: Str<'a> = "error_code", "the error of the system, such as `ENOSPC`";
-            lost: Raw<'a> = "lost", "what was lost";
+            lost: Raw<'a> = "lost", "the lost data";
             transcript_session_ids: Vec<Str<'a>> = "transcript_session_ids", "the sessions it belongs to";
         }
 

@@ -113,7 +113,7 @@ texts! {
     /// Start of the text that replaces an image or document that is too large to send.
     MEDIA_TOO_LARGE = lost start, "[media left out: ";
 
-    /// Start of the text that replaces what was omitted to fit the context window. Not a text of the client.
+    /// Start of the text that replaces content that was omitted to fit the context window. Not a text of the client.
     OMITTED = lost start, "[omitted to fit the context window: ";
 
     /// Start of the text in place of the result of a tool that the API ran itself, for a provider that does not run it. Not

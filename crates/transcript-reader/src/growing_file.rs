@@ -14,8 +14,8 @@ const CHUNK_SIZE: usize = 256 << 10;
 
 /// A file of which each line is read once, and everything that was read is known again.
 ///
-/// A file that another process rewrites in place keeps its name, its identity and perhaps its length; what was made of its
-/// lines is wrong all the same. So all that was read is [compared](Content) when something happened to the file, and not its
+/// A file that another process rewrites in place keeps its name, its identity and perhaps its length; the entries made
+/// of its lines are wrong all the same. So all that was read is [compared](Content) when something happened to the file, and not its
 /// ends alone: lines of one session end alike. A reader that comes back to a file, such as an open session or the live page,
 /// asks [`change`](Self::change) before the next lines.
 ///

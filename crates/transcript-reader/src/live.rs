@@ -384,7 +384,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, tracker: &EntryTracker)
             }
             (Effect::InWindow(new), Some(window)) if is_independent => window.push(new),
             (..) => {
-                // It ends what was before it, and may start the next window.
+                // It ends the window before it, and may start the next one.
                 for known in window.take().iter().flat_map(Window::numbers) {
                     outside.extend(connection_keys(&index.entry(known)));
                 }

@@ -305,7 +305,7 @@ struct Requests {
     all: usize,
     by_lint: usize,
     by_validator: usize,
-    by_one_alone: usize,
+    by_only_one: usize,
 }
 
 impl Requests {
@@ -340,7 +340,7 @@ impl Requests {
         self.all += std::mem::take(&mut self.waiting);
         self.by_lint += self.refused.len();
         self.by_validator += refused.len();
-        self.by_one_alone += self.refused.symmetric_difference(&refused).count();
+        self.by_only_one += self.refused.symmetric_difference(&refused).count();
         self.lines.clear();
         self.refused.clear();
     }
@@ -349,13 +349,13 @@ impl Requests {
         self.all += other.all;
         self.by_lint += other.by_lint;
         self.by_validator += other.by_validator;
-        self.by_one_alone += other.by_one_alone;
+        self.by_only_one += other.by_only_one;
     }
 
     fn print(&self) {
         println!(
             "\n{} requests under recover: refused by the lint {}, by the validator {}, by one of them alone {}",
-            self.all, self.by_lint, self.by_validator, self.by_one_alone
+            self.all, self.by_lint, self.by_validator, self.by_only_one
         );
     }
 }

@@ -187,7 +187,7 @@ impl Task {
         Ok(Self { id, crew })
     }
 
-    /// Has a step run soon. What was done before this call is seen by that step.
+    /// Has a step run soon. That step sees all changes made before this call.
     pub fn wake(&self) {
         let mut state = self.crew.lock();
         self.crew.make_ready(&mut state, self.id);

@@ -282,7 +282,7 @@ fn finish_locked(path: &Path, old: &OldFile) -> Result<(), ExchangeError> {
             }
             continue;
         };
-        // The number in the third name is that of the file that had the name before: where it is now shows what was done.
+        // The number in the third name is that of the file that had the name before: where it is now shows whether the two were exchanged.
         let was_exchanged = number(&metadata_at(other)?)? == *before;
         let has_name = number(&metadata_at(path)?)? == *before;
         if was_exchanged && !has_name {

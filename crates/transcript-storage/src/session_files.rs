@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_results_are_files_alone_sorted_by_name() {
+    fn stored_results_are_only_files_sorted_by_name() {
         let disk = MemoryDisk::new();
         for name in ["b.txt", "a.txt", "more/c.txt"] {
             disk.put(format!("/p/s/tool-results/{name}"), "");

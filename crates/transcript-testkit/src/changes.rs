@@ -101,7 +101,7 @@ impl Changes {
         let word = match what {
             "append" => plant(&mut new, old.len(), rng),
             "word" | "replace" | "append, word" => plant(&mut new, 0, rng),
-            // In what was there before it grew.
+            // In the bytes from before it grew.
             "word, append" => plant(&mut new[..old.len()], 0, rng),
             _ => None,
         };

@@ -111,7 +111,7 @@ fn main() {
     }
 }
 
-/// A session, the same damaged, and what was done to it.
+/// A session, its damaged copy, and the kinds of damage.
 fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<u8>, Vec<&'static str>) {
     let session = match corpus.get((seed / 2) as usize % corpus.len().max(1)) {
         Some(bytes) if seed % 2 == 1 => bytes.clone(),

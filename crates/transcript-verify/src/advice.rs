@@ -58,7 +58,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Claude Code shows only what is below: `transcript repair` links the entry where there is evidence."
         }
         C::Stranded => {
-            "Claude Code no longer shows what was cut off: `transcript repair` joins the branch after it."
+            "Claude Code no longer shows the entries that were cut off: `transcript repair` joins the branch after it."
         }
         C::Repeated => {
             "`transcript repair` drops identical copies; others are kept, and the first decides the place."
@@ -85,7 +85,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Claude Code drops what the compaction preserved: `transcript repair` corrects the names in the boundary."
         }
         C::NoBoundary => {
-            "Claude Code may show what was compacted away: `transcript repair` writes the boundary again."
+            "Claude Code may show the compacted entries: `transcript repair` writes the boundary again."
         }
         C::NoResult => {
             "The request gets a synthetic result that says so: `transcript repair` writes it to the file."

@@ -106,7 +106,7 @@ impl<'t, 'i> MessageCount<'t, 'i> {
             Some(Preserved::Segment { .. }) => boundary.map_or(&[][..], |at| &at.ends),
         };
         // Spliced entries that are not on the path were left by a rewind. Where no splice was
-        // possible, nothing proves what was preserved.
+        // possible, nothing proves which entries were preserved.
         let is_spliced = recover.decisions.iter().any(|decision| {
             let is_splice = matches!(
                 decision,

@@ -272,7 +272,7 @@ fn others(source: &Source, index: &Index, tree: &Tree<'_>) -> Option<OtherFiles>
     (!others.is_empty()).then_some(others)
 }
 
-/// Builds the request of a tree, whose `path` has this many bytes. Returns also the tokens of what was cut off its
+/// Builds the request of a tree, whose `path` has this many bytes. Returns also the tokens that were cut off its
 /// messages to build it, and the entries whose media the API does not accept with it.
 fn request(
     tree: &Tree<'_>,
@@ -351,8 +351,8 @@ fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
     findings
 }
 
-/// Returns the findings about media that an error is evidence against, by what was omitted under `recover`, and that the
-/// client sends again all the same, by what it omits.
+/// Returns the findings about media that an error is evidence against, by the omissions under `recover`, and that the
+/// client sends again all the same, by its own omissions.
 fn rejected(index: &Index, recover: &[Omission], vendor: &[Omission]) -> Vec<LocatedFinding> {
     let origins = |omissions: &[Omission]| -> BTreeSet<usize> {
         let rejected = omissions

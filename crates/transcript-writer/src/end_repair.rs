@@ -97,7 +97,7 @@ const BLOCK_SIZE: u64 = 64 << 10;
 /// The maximum length of a line that is searched, in bytes. Readers skip longer ones.
 const MAX_SEARCHED_LINE: u64 = DEFAULT_LINE_CAP as u64;
 
-/// Makes the file end with a newline. The caller holds the lock; `is_alone` is whether no other
+/// Makes the file end with a newline. The caller holds the lock; `is_only_writer` is whether no other
 /// process has the file open for writing, if known.
 ///
 /// A damaged line never prevents opening the file: a line that cannot be truncated is kept, and one
@@ -106,7 +106,7 @@ pub(crate) fn repair_end(
     file: &dyn File,
     disk: &dyn Disk,
     path: &Path,
-    is_alone: Option<bool>,
+    is_only_writer: Option<bool>,
 ) -> io::Result<EndRepair> {
     let len = file.status()?.len;
     let tail = last_line(file, len)?;
@@ -125,7 +125,7 @@ pub(crate) fn repair_end(
     let start = batch.unwrap_or(tail);
     let why = if batch.is_none() && has_entry(&line) {
         KeptReason::HoldsEntry
-    } else if !is_alone.map_or_else(|| is_stable(file, len), Ok)? {
+    } else if !is_only_writer.map_or_else(|| is_stable(file, len), Ok)? {
         KeptReason::OtherWriter
     } else {
         drop(line);

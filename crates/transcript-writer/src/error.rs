@@ -41,15 +41,15 @@ named! {
         /// The file was deleted, moved or replaced, so new bytes would not be found under its name. The
         /// writer accepts no more entries.
         Replaced = "replaced": "deleted, moved or replaced while it was open; reopen the file",
-        /// The file became shorter than what was written to it. The writer accepts no more entries.
+        /// The file became shorter than the bytes written to it. The writer accepts no more entries.
         Shrunk = "shrunk": "became shorter while it was open; reopen the file",
         /// No space, no quota, or a limit on the size of files.
         Full = "full": "no space left for the entry",
         /// The system failed to write.
         Io = "io": "cannot be written",
         /// The bytes from the offset of the error on were written but may not survive a power cut. The
-        /// writer accepts no more entries; [`Writer::rescue`](crate::Writer::rescue) returns what was
-        /// saved.
+        /// writer accepts no more entries; [`Writer::rescue`](crate::Writer::rescue) returns the
+        /// saved entries.
         SyncFailed = "sync-failed": "sync failed, written bytes may be lost in a power cut; reopen the file",
         /// The entry is not valid: not a JSON object, without a type, or readers would treat it as
         /// damage or display it differently; see [`Draft::entry`](crate::Draft::entry). The length

@@ -240,12 +240,12 @@ impl Log {
         if let Some(read) = &self.fingerprint {
             self.since = self.compare(&file, read, len)?;
         }
-        let is_alone = if is_new {
+        let is_only_writer = if is_new {
             Some(true)
         } else {
             has_other_writer.map(|other| !other)
         };
-        let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_alone);
+        let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_only_writer);
         let repaired = repaired.map_err(|error| self.io(error))?;
         self.end = repaired.is_ended.then_some(repaired.len);
         self.repair = repaired.repair;
@@ -347,8 +347,8 @@ impl Log {
         let end = offset + lines.len() as u64;
         self.end = Some(end);
         // The lines are in the file, so a failed query is not a failure to append them.
-        let is_alone = file.position().map_or(true, |position| position == end);
-        let moved = if is_alone {
+        let is_in_place = file.position().map_or(true, |position| position == end);
+        let moved = if is_in_place {
             None
         } else {
             tracing::warn!(

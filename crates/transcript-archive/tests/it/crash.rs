@@ -153,7 +153,7 @@ enum CaptureEnd {
     Power,
     /// The operation fails.
     Error,
-    /// The sync fails, and drops what was not synced.
+    /// The sync fails, and drops the unsynced bytes.
     LostSync,
 }
 

@@ -160,7 +160,7 @@ fn captures_need_no_key_and_everything_else_does() {
     place.capture(&place.with_key());
     assert!(count() < before);
     place.assert_complete();
-    // Without it the next capture continues what was joined.
+    // Without it the next capture continues the joined pack.
     place.append(0, &lines(&mut rng, 1));
     assert!(place.capture(&place.sealed()).bytes < 1_000);
     place.assert_complete();
@@ -203,7 +203,7 @@ fn archive_and_key_are_enough_without_the_local_folder() {
     place.capture(&place.sealed());
     place.append(0, &lines(&mut rng, 3));
     place.capture(&place.sealed());
-    // Another machine: what was in the clear is not there.
+    // Another machine: the local folder, which is not encrypted, is not there.
     fs::remove_dir_all(place.at("local")).unwrap();
     place.assert_complete();
     fs::remove_dir_all(place.at("local")).unwrap_or_default();

@@ -55,7 +55,7 @@ impl Fixture {
         Archive::open(&self.0.path().join("archive")).unwrap()
     }
 
-    /// Restores to a new folder; returns what was restored, and the files by their paths below it.
+    /// Restores to a new folder; returns the result, and the files by their paths below it.
     fn restore(&self, options: &RestoreOptions) -> (Restored, Vec<String>) {
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("projects");

@@ -178,7 +178,7 @@ fn files_with_another_time_or_mode_than_their_version_are_not_removed() {
     assert_eq!((mode(&agent), time(&own)), (0o400, longer_ago));
 }
 
-/// Removes what was archived by its name alone, as a script would.
+/// Removes the archived files by their names alone, as a script would.
 fn naive_prune(disk: &Arc<dyn Disk>, own: &Path) {
     let _ = disk.remove(own);
 }

@@ -180,7 +180,7 @@ impl From<Copy1> for Copy {
         Self {
             id: copy.id,
             // The id was enough to tell requests apart: it is taken for one that the API gave, and its hash stands
-            // for that of the request. So what was one request stays one, and counts once beside a fork of it.
+            // for that of the request. So one request stays one, and counts once beside a fork of it.
             is_unique: true,
             marks: Marks {
                 request: copy.id.map_or(0, mark_of_id),

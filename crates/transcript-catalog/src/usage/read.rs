@@ -116,7 +116,7 @@ struct FileRange<'p> {
     start: u64,
     end: u64,
     /// Whether no other task is about the file.
-    is_alone: bool,
+    is_only_part: bool,
 }
 
 /// The result of reading a range of a file.
@@ -179,12 +179,12 @@ pub(super) fn read_files(
         // The cached part counts for the progress, which would otherwise never reach the total.
         options.count(start.min(len));
         let first = tasks.len();
-        let is_alone = len.saturating_sub(start) <= PART_LEN;
+        let is_only_part = len.saturating_sub(start) <= PART_LEN;
         let task = |start, end| FileRange {
             plan,
             start,
             end,
-            is_alone,
+            is_only_part,
         };
         while len.saturating_sub(start) > PART_LEN {
             tasks.push(task(start, start + PART_LEN));
@@ -205,7 +205,7 @@ pub(super) fn read_files(
     let read_task = |worker: &mut Worker, task: &FileRange<'_>, needs_all| {
         let mut found = read_task(catalog, finder.as_ref(), worker, task, needs_all);
         // No other range of the file can change the result, so its memory is free at once.
-        if task.is_alone {
+        if task.is_only_part {
             keep(cache, task.plan, &mut found);
         }
         found
@@ -230,7 +230,7 @@ pub(super) fn read_files(
         });
         found.extend(again);
     }
-    let several = tasks.iter().filter(|task| !task.is_alone);
+    let several = tasks.iter().filter(|task| !task.is_only_part);
     let several: HashMap<usize, &FilePlan> =
         several.map(|task| (task.plan.file, task.plan)).collect();
     for found in &mut found {

@@ -50,7 +50,7 @@ fn line(number: usize, rng: &mut Rng) -> String {
     )
 }
 
-/// Files that are changed, and two folders of what was kept of them.
+/// Files that are changed, and two cache folders for them.
 struct Edited {
     store: Store,
     cache: TempDir,

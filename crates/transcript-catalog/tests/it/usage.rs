@@ -386,7 +386,7 @@ fn cached(folder: &Path) -> UsageOptions {
     UsageOptions::new().cache(folder.to_owned())
 }
 
-/// Makes a file look as if it was written long ago, so that what was read of it is kept.
+/// Makes a file look as if it was written long ago, so that the counts read from it are kept.
 fn age(path: &Path, seconds: u64) {
     let time = SystemTime::now() - Duration::from_secs(seconds);
     File::options()

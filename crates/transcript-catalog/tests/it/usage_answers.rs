@@ -220,7 +220,7 @@ fn totals(store: &Store) -> (Counts, Vec<Counts>) {
     (sum(&totals.models()), states)
 }
 
-/// Makes a file look as if it was written long ago, so that what was read of it is kept.
+/// Makes a file look as if it was written long ago, so that the counts read from it are kept.
 fn age(path: &Path) {
     if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         let file = File::options().append(true).open(path).unwrap();

@@ -171,15 +171,15 @@ fn damage(rng: &mut Rng, prompt: &str) -> String {
 }
 
 #[test]
-fn a_text_that_only_looks_like_a_region_is_left_alone() {
+fn a_text_that_only_looks_like_a_region_is_unchanged() {
     let (grammar, mut rng) = (grammar(), Rng::new(8));
-    let (mut left_alone, mut still) = (0, 0);
-    while left_alone < ROUNDS {
+    let (mut unchanged, mut still) = (0, 0);
+    while unchanged < ROUNDS {
         let prompt = prompt(&mut rng);
         if agree(&grammar, &damage(&mut rng, &prompt)) {
             still += 1;
         } else {
-            left_alone += 1;
+            unchanged += 1;
         }
     }
     assert!(

@@ -66,7 +66,7 @@ What lines of each kind are to a session, from the table in `kind.rs`. The last 
 - counts: which lines count, so which ones `repair --compact` moves out: all but the first and the last, those that are the same as the line before, or none
 - names: the entry before it, a leaf, or entries that do not count any more
 - text: the member with the text of the line; with `clears` an empty one removes what earlier lines gave
-- title: who gave the title of the session that the text is
+- title: the source of the session title, where the text is one
 - list: whether lists of sessions read the text
 - search: what the search finds
 - shown: how the conversation shows it

@@ -116,7 +116,7 @@ fn only_the_entry_itself_is_salvaged_of_an_entry_with_a_hole() {
 }
 
 #[test]
-fn an_entry_glued_to_a_torn_one_is_salvaged_alone_wherever_the_first_is_cut() {
+fn only_the_entry_glued_to_a_torn_one_is_salvaged_wherever_the_first_is_cut() {
     for torn in [NESTING, WHOLE, SPACED] {
         let torn = torn.as_bytes();
         for whole in [WHOLE, SPACED, NESTING] {
@@ -333,7 +333,7 @@ fn entries(session: &[u8]) -> Vec<(&[u8], bool)> {
 }
 
 #[test]
-fn lines_of_sessions_are_salvaged_alone_when_they_are_glued_to_torn_ones() {
+fn only_lines_of_sessions_glued_to_torn_ones_are_salvaged() {
     let (mut back, mut left) = (0, 0);
     for seed in 0..400 {
         let session = generate::session(seed);

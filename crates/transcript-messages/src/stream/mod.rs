@@ -256,8 +256,8 @@ impl Accumulator {
         }
     }
 
-    /// Notes that something of the message is lost, unless all of it had arrived: what was received
-    /// after a gap may look whole.
+    /// Notes that something of the message is lost, unless all of it had arrived: bytes
+    /// received after a gap may look whole.
     fn tear(&mut self, event: &str) -> StreamStep {
         let is_mark = matches!(event.trim_ascii(), "" | "[DONE]");
         if !is_mark && self.stop_reason().is_none() {

@@ -126,7 +126,7 @@ fn rules(messages: &[Message], provider: Provider) -> Vec<Rule> {
 }
 
 #[test]
-fn each_provider_has_objections_of_its_own_and_none_to_what_was_made_for_it() {
+fn each_provider_has_objections_of_its_own_and_none_to_requests_made_for_it() {
     let (user, assistant) = (Role::User, Role::Assistant);
     let long = "x".repeat(65);
     let typeless = |key: &str| json!({key: {"a": 1}});
@@ -700,7 +700,7 @@ fn words(message: &Message) -> Vec<String> {
 }
 
 #[test]
-fn no_provider_objects_to_what_was_made_for_it_of_any_messages() {
+fn no_provider_objects_to_requests_made_for_it_of_any_messages() {
     let mut found: HashSet<(Provider, Rule)> = HashSet::new();
     for seed in 0..3_000 {
         let mut maker = Maker {

@@ -1,7 +1,7 @@
 //! Findings about the links of a file: about the graph, compactions and calls.
 //!
 //! The reader reports findings about single lines. A finding describes the content of the file, a
-//! decision what was made of it.
+//! decision how the reader interpreted it.
 
 use std::collections::{HashMap, HashSet};
 

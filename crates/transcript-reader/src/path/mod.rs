@@ -97,8 +97,8 @@ pub struct PathEntry {
     entry_no: EntryNo,
     /// The reasons why it is on the path.
     pub via: Via,
-    /// Whether the model sees it when the conversation continues: false for what was compacted away
-    /// and for other branches.
+    /// Whether the model sees it when the conversation continues: false for entries that were
+    /// compacted away and for other branches.
     pub in_context: bool,
     /// Whether it is from before the compaction that the context starts with, which preserved it
     /// word for word.

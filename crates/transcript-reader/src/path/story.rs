@@ -1,6 +1,6 @@
 //! The whole conversation, from its first entry through each compaction to the leaf.
 //!
-//! A path starts at the last compaction. What was compacted away is still in the file: above each
+//! A path starts at the last compaction. The compacted entries are still in the file: above each
 //! boundary is the conversation that it ended, a *chapter*. A story has all chapters in order, and
 //! then the path.
 //!

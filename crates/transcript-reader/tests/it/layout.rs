@@ -73,7 +73,7 @@ fn a_session_is_whole_as_deep_as_its_project_is() {
 }
 
 #[test]
-fn an_agent_alone_makes_an_orphan_wherever_it_is() {
+fn an_agent_without_a_session_file_makes_an_orphan_wherever_it_is() {
     let disk = MemoryDisk::new();
     let folder = SessionLayout::CLIENT.subagents(Path::new(SESSION));
     disk.put(folder.join("a/b/c/d/e/f/agent-x.jsonl"), "{}\n");

@@ -295,7 +295,7 @@ fn a_file_may_be_exactly_as_long_as_buffers_are() {
 }
 
 #[test]
-fn a_file_of_newlines_alone_has_only_blank_lines() {
+fn a_file_of_only_newlines_has_only_blank_lines() {
     for len in [0, 1, 2, BUFFER - 1, BUFFER, BUFFER + 1, 2 * MIN_LEN + 1] {
         let index = check_bytes(&vec![b'\n'; len], &format!("{len} newlines"));
         assert_eq!((index.len(), index.findings().len()), (0, 0));

@@ -213,7 +213,7 @@ fn a_story_holds_what_the_client_would_have_shown_before_each_compaction() {
             let last = last.iter().rev().map(|entry| index.entry(entry.entry_no()));
             let before = model::vendor_path(&bytes[..index.entry(boundary).offset() as usize]);
             let ends = last.filter_map(|entry| Some(index.id_text(entry.uuid()?)));
-            // After a compaction that removed what was before it, the client went by time.
+            // After a compaction that removed the entries before it, the client went by time.
             let by_time = Tree::before(&index, Policy::Vendor, boundary)
                 .path()
                 .decisions;
@@ -293,7 +293,7 @@ impl Session {
         index(lines.as_bytes())
     }
 
-    /// The story as text: `*` marks what is in the context, `+` what was kept.
+    /// The story as text: `*` marks entries in the context, `+` preserved ones.
     fn shown(&self, policy: Policy) -> String {
         let index = self.index();
         let (_, context, story) = story_of(&index, policy);

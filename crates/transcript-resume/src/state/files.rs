@@ -329,7 +329,7 @@ impl KnownFiles {
     }
 }
 
-/// Returns the path of a mentioned file: that of what was read, else as it was mentioned.
+/// Returns the path of a mentioned file: that of the read content, else as it was mentioned.
 fn path_of<'a>(file: &File<'a>) -> Option<Str<'a>> {
     let read = file.content().and_then(|read| read.file());
     read.and_then(|file| file.file_path()).or(file.filename())

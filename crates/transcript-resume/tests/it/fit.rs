@@ -154,7 +154,7 @@ fn media_go_first_then_results_then_turns_each_as_far_as_needed() {
 }
 
 #[test]
-fn a_note_says_where_in_the_session_is_what_was_omitted() {
+fn a_note_says_where_in_the_session_the_omitted_messages_are() {
     let session = four_turns().bytes();
     let options = RequestOptions::new().fit(Fit::messages(1));
     let (_, fitted) = request(&session, Policy::Recover, &options);
@@ -243,7 +243,7 @@ fn a_window_holds_the_system_prompt_and_the_tools_too() {
     );
 }
 
-/// Checks that what was omitted is named, that the last turns are whole, and that the API accepts the rest.
+/// Checks that the omitted messages are named, that the last turns are whole, and that the API accepts the rest.
 fn check(name: &str, whole: &Request, fitted: &Request, index: &Index, turns: usize) {
     let found = lint(&fitted.messages);
     assert!(found.is_ok(), "{name}: {found:?}");

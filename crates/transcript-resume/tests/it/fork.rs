@@ -609,7 +609,7 @@ fn a_compaction_that_was_never_finished_is_omitted() {
 }
 
 #[test]
-fn a_rewound_conversation_is_copied_without_what_was_given_up() {
+fn a_rewound_conversation_is_copied_without_the_abandoned_branch() {
     let copy = session(&rewound()).fork(Policy::Vendor);
     assert_eq!(copy.origins(), ids([1, 2, 5, 6]));
     assert!(!copy.lines.join("").contains("\"two\""));

@@ -184,7 +184,7 @@ fn each_block_is_an_item_and_a_string_is_one_block() {
 }
 
 #[test]
-fn a_story_is_call_hooks_progress_result_hooks_and_what_was_added() {
+fn a_story_is_call_hooks_progress_result_hooks_and_additions() {
     let progress =
         json!({"data": {"type": "bash_progress"}, "toolUseID": "bash-0", "parentToolUseID": "t1"});
     let skill = json!({"isMeta": true, "sourceToolUseID": "t1",
@@ -488,7 +488,7 @@ fn queued_prompt_is_a_prompt_of_the_person() {
 }
 
 #[test]
-fn a_line_says_who_wrote_it() {
+fn a_line_names_its_author() {
     let message = json!({"role": "user", "content": "text"});
     let by = |key: &str, value: Value| json!({key: value, "message": message.clone()});
     let queued = |kind: &str| json!({"attachment": {"type": "queued_command", "prompt": "and this", "origin": {"kind": kind}}});
@@ -601,7 +601,7 @@ fn compacted(metadata: &Value) -> Session {
 }
 
 #[test]
-fn a_compaction_says_what_was_kept() {
+fn a_compaction_names_the_preserved_entries() {
     let kept = json!({"anchorUuid": "s", "uuids": ["u2", "a2"], "allUuids": ["u2", "a2"]});
     let metadata = json!({"trigger": "auto", "preTokens": 9000, "postTokens": 700,
         "durationMs": 12, "preservedMessages": kept});

@@ -317,7 +317,7 @@ fn a_summary_whose_boundary_is_lost_follows_what_the_client_puts_before_it() {
             )
         };
         assert!(decisions.iter().any(is_gap), "{metadata}");
-        // The client joins what was written up to five seconds before: not less is shown here.
+        // The client joins entries written up to five seconds before: not fewer are shown here.
         lines[6]["timestamp"] = json!("2026-11-20T10:05:04.000Z");
         let (path, decisions, _) = shown(&lines, Policy::Recover);
         assert_eq!(path, "u1 a1 u2 a2 u3 a3 s u4 a4", "{metadata}");

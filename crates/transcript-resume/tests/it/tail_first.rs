@@ -190,7 +190,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(format!("{}.jsonl", session.replace('/', "_")))
 }
 
-#[expect(clippy::print_stdout, reason = "says what was compared")]
+#[expect(clippy::print_stdout, reason = "reports the comparison")]
 fn check_all(what: &str, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> [Count; 3] {
     // The fewer lines are read before the boundary, the less is known about them.
     let mut counts = [const {

@@ -335,7 +335,7 @@ fn a_compaction_keeps_nothing_that_was_tombstoned() {
         "b s a2 u3",
         "cut b, tombstoned u2, splice b",
     );
-    // All of it: what was compacted away stays away, also from under what was kept.
+    // All of it: compacted entries stay away, also from under preserved ones.
     check(
         &with(lines(&["a2"]), &[tombstone("a2"), ask("u4", "a2")]),
         "b s u4",

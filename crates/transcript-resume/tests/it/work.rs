@@ -176,7 +176,7 @@ fn each_file_is_known_once_by_its_last_access_in_their_order() {
 }
 
 #[test]
-fn a_change_keeps_what_was_known_of_a_file_and_a_write_is_all_of_it() {
+fn a_change_keeps_the_known_range_of_a_file_and_a_write_is_all_of_it() {
     let mut lines = Lines::default();
     lines.user("go");
     lines.read("c1", "/w/whole", (1, 9, 9));

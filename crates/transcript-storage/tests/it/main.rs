@@ -76,7 +76,7 @@ fn an_identity_follows_the_file_and_not_the_name() {
         assert_eq!((of(&a), of(&b)), (of_b, None));
         assert!(!old.status().unwrap().is_linked);
         assert_eq!(bytes(disk, &a), b"b");
-        // Who has the old file open still reads it.
+        // An open reader of the old file still reads that file.
         assert_eq!(Some(reader.metadata().unwrap().identity), of_a);
         old.append(b"!").unwrap();
         assert_eq!(reader.metadata().unwrap().len, 2);

@@ -113,7 +113,7 @@ fn offences(metadata: &Value, root: &str) -> Vec<String> {
 
 /// A file for other programs appears complete or not at all, also when the process is killed; `NewFile` guarantees that.
 #[test]
-fn temporary_files_are_made_by_storage_alone() {
+fn only_storage_makes_temporary_files() {
     let members = cargo_metadata(&["--no-deps"]);
     let packages = members["packages"].as_array().expect("a list of packages");
     let of_builds = packages.iter().filter(|package| {

@@ -451,7 +451,7 @@ fn an_error_with_an_attachment_after_it_gets_an_answer() {
 }
 
 #[test]
-fn output_for_the_person_alone_is_not_sent() {
+fn output_only_for_the_person_is_not_sent() {
     let sent = |flag: Value| {
         let mut session = Session::default();
         session.prompt("u").answer("a");

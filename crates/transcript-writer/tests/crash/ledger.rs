@@ -75,7 +75,7 @@ impl Ledger {
         self
     }
 
-    /// Reads what was appended since the last call; returns the bytes after the last newline.
+    /// Reads the bytes appended since the last call; returns the bytes after the last newline.
     pub(crate) fn read(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match File::open(&self.path) {

@@ -200,7 +200,7 @@ fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
 }
 
 #[test]
-fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays() {
+fn every_operation_may_fail_from_some_point_on_and_acknowledged_entries_stay() {
     let (mut failures, mut cases) = (Vec::new(), 0);
     for op in Op::ALL {
         for nth in 1.. {
@@ -936,7 +936,7 @@ fn failed_sync_acknowledges_nothing_and_every_line_is_in_a_file() {
 }
 
 #[test]
-fn the_rescue_file_holds_what_was_not_synced_and_nothing_else() {
+fn the_rescue_file_holds_the_unsynced_entries_and_nothing_else() {
     let (disk, writer) = started(|options| options.sync(SyncPolicy::None));
     writer.sync().unwrap();
     let synced = bytes(&disk).len();
@@ -1564,7 +1564,7 @@ fn a_newline_that_cannot_be_added_comes_with_the_next_write() {
 }
 
 #[test]
-fn an_opening_waits_for_another_process_that_asks_who_writes_but_not_for_ever() {
+fn an_opening_waits_for_another_process_that_checks_for_writers_but_not_for_ever() {
     let disk = FakeDisk::new(1);
     let whole = fifty_lines();
     disk.put(PATH, &whole);

@@ -566,7 +566,7 @@ fn agent_metadata_is_not_longer_than_readers_accept() {
 
 #[cfg(unix)]
 #[test]
-fn agent_metadata_is_readable_by_its_owner_alone() {
+fn agent_metadata_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let session = folder

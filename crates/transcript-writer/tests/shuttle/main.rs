@@ -120,7 +120,7 @@ fn entries_of_three_callers_are_in_the_file_once_and_in_order_while_another_sync
 }
 
 #[test]
-fn a_write_that_fails_takes_nothing_and_what_was_queued_comes_later() {
+fn a_write_that_fails_takes_nothing_and_queued_entries_come_later() {
     check(1_000, || {
         let scenario = Scenario::new();
         let writer = Arc::new(scenario.open(pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each])));

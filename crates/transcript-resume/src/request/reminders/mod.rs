@@ -151,10 +151,10 @@ fn recorded_tools(entries: Option<Raw<'_>>) -> Vec<String> {
 
 /// Returns the blocks of one message.
 fn blocks(pieces: &[Piece], origin: Option<usize>, log: &mut Log) -> Vec<Block> {
-    let is_alone = pieces.len() == 1;
+    let is_only_piece = pieces.len() == 1;
     let mut block = |piece: &Piece| {
         let block = match piece {
-            Piece::Text(text) if is_alone => Block::plain_text(&wrapped(text)),
+            Piece::Text(text) if is_only_piece => Block::plain_text(&wrapped(text)),
             Piece::Text(text) => Block::text(&wrapped(text)),
             Piece::Media(json) => Block::read(Raw::parse(json).ok()?),
         };

@@ -113,8 +113,8 @@ pub(crate) fn run(seed: u64, queries: usize, program: Option<&Path>) -> Result<u
     Ok(searches.into_inner())
 }
 
-/// Searches with filters. Of files that only grow, what is found is at least what was there before, and at
-/// most what is there afterwards.
+/// Searches with filters. Of files that only grow, the hits are at least those from before, and at
+/// most those from afterwards.
 ///
 /// # Errors
 /// The first difference.
