@@ -2,7 +2,8 @@
 
 /// The kind of each token, and its [form](crate::form). The tests generate their samples from the forms.
 pub(crate) const TOKENS: &[(&str, &str)] = &[
-    // Of any provider: the token itself contains the word for its kind.
+    // Of any provider: the token itself contains the word for its kind. Names in code contain these words as well, so
+    // the `~` asks that the whole looks random.
     ("token", "~{lower:2-16}_api_{alnum:24-}"),
     ("token", "~{lower:2-16}_key_{alnum:24-}"),
     ("token", "~{lower:2-16}_sec_{alnum:24-}"),
@@ -205,6 +206,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         "eyJ{b64url:10-}.eyJ{[A-Za-z0-9+/=_-]:10-}.{b64url:20-}",
     ),
     ("JSON web token", "eyJ{b64url:10-}.eyJ{b64url:100-}"),
+    // An encrypted one whose key both sides have: its second part, the encrypted key, is empty.
     (
         "JSON web token",
         "eyJ{b64url:20-}..{b64url:10-}.{b64url:20-}.{b64url:10-}",
@@ -213,6 +215,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         "JSON web token",
         "ey{alnum:20-}.ey{b64url:60-}.{b64url:20-}",
     ),
+    // In Base64 once more, as in the data of a Kubernetes Secret: the literal is `eyJhbGciOi`.
     ("JSON web token", "ZXlKaGJHY2lPaU{b64:40-}"),
     ("OpenShift token", "sha256~{b64url:43}"),
     ("Okta token", "SSWS <00{b64url:40}>"),
@@ -269,6 +272,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         ".office.com/webhook/<{[A-Za-z0-9@/-]:40-}>",
     ),
     ("Telegram bot token", "{digit:8-10}:AA{b64url:32-33}"),
+    // In an address the token follows `/bot` and so begins in the middle of a word, where the row above finds none.
     ("Telegram bot token", "/bot<{digit:8-10}:AA{b64url:32-33}>"),
     ("Twilio key", "SK{hex:32}"),
     ("SendGrid API key", "SG.{b64url:16-}.{b64url:30-}"),
@@ -331,6 +335,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
         "HubSpot webhook",
         "api.hubapi.com/webhooks/v1/<{lower:16-}>",
     ),
+    // `AQE` is the start of much other Base64, and was a false alarm in source code; so more of the form is fixed.
     ("Adyen key", "AQE{[a-z]:1}hm{b64:60-}"),
     ("Flutterwave key", "FLWSECK_TEST-{alnum:12-}"),
     ("Flutterwave key", "FLWPUBK_TEST-{alnum:12-}"),
@@ -476,6 +481,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("New Relic key", "{hex:36}NRAL"),
     ("Grafana token", "glsa_{alnum:32}_{hex:8}"),
     ("Grafana token", "glc_{b64:32-}"),
+    // Base64 of an object that starts with `{"k":"`; tokens of the web usually start with `{"alg"` or `{"typ"` in its place.
     ("Grafana API key", "eyJrIjoi{b64:60-}"),
     ("Sentry token", "sntrys_{[A-Za-z0-9+/=_]:40-}"),
     ("Sentry token", "sntryu_{hex:64}"),
@@ -489,6 +495,7 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("Logfire token", "pylf_v1_{word:40-}"),
     ("Opsgenie key", "GenieKey <{uuid}>"),
     // Hashes of passwords.
+    // MySQL prints capitals only. A literal of one character says too little, so the whole has to look random.
     ("password hash", "*{[0-9ABCDEF]:40}"),
     ("password hash", "$1${crypt:1-8}${crypt:22}"),
     ("password hash", "$2a${digit:2}${crypt:53}"),
@@ -512,6 +519,8 @@ pub(crate) const TOKENS: &[(&str, &str)] = &[
     ("password", "-passin pass:<{[A-Za-z0-9!#$&*+,.=?^_~-]:4-}>"),
     ("password", "-passout pass:<{[A-Za-z0-9!#$&*+,.=?^_~-]:4-}>"),
     ("Telegram bot token", "tgram://<{digit:8-10}:{b64url:35}>"),
+    // Each literal is the first 27 bytes of a header, as three bytes are four characters of Base64: what follows in the
+    // header does not change them.
     (
         "private key in base64",
         "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt{b64:40-}",
