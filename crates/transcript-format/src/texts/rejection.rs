@@ -1,4 +1,4 @@
-//! The results of calls that were not permitted: who rejected them, and why.
+//! The results of calls that were not permitted, with the source and the reason of each rejection.
 
 use std::fmt;
 

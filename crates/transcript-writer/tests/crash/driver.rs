@@ -428,9 +428,9 @@ fn append(job: &Job, reporter: &Reporter) {
                     |id: Option<EntryId>| id.map_or_else(|| "-".to_owned(), |id| id.to_string());
                 let (uuid, parent) = (id(written.uuid), id(written.parent));
                 let (offset, len) = (written.offset, written.len);
-                let who = job.writer;
+                let writer_no = job.writer;
                 reporter.report(&format!(
-                    "ack {who} {number} {uuid} {parent} {offset} {len}"
+                    "ack {writer_no} {number} {uuid} {parent} {offset} {len}"
                 ));
                 (number, left, failures) = (number + 1, left - 1, 0);
             }
@@ -466,10 +466,10 @@ fn append_naively(job: &Job, reporter: &Reporter) {
     reporter.report("opened none");
     for number in job.first..job.first.saturating_add(job.count) {
         writer.append(job.naive_line(number).as_bytes()).unwrap();
-        let who = job.writer;
+        let writer_no = job.writer;
         reporter.report(&format!(
-            "ack {who} {number} {} - - -",
-            naive_id(who, number)
+            "ack {writer_no} {number} {} - - -",
+            naive_id(writer_no, number)
         ));
     }
     reporter.report("closed ok");

@@ -7,7 +7,7 @@ use transcript_testkit::rng::Rng;
 
 use crate::driver::{AnyWriter, Event, Job, Reporter, Task};
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, soak, works};
+use crate::support::{folder, serial, soak, works};
 
 /// Mounts a private file system at `$2`, and runs the rest of the arguments in it.
 const MEMORY: &str = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
@@ -30,7 +30,7 @@ fn a_naive_writer_leaves_half_lines_on_a_full_disk() {
 }
 
 fn check(task: Task, name: &str, script: &str) {
-    let _alone = alone();
+    let _serial = serial();
     let can = works(&["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"])
         && (name == "tmpfs" || works(&["sh", "-c", "command -v mkfs.ext4"]));
     if !can {

@@ -7,7 +7,7 @@ use transcript_testkit::rng::Rng;
 
 use crate::driver::{Event, Fix, Job, Task, acks, fix};
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, rng, soak};
+use crate::support::{folder, rng, serial, soak};
 
 /// Text sizes in bytes. None of them divides a page.
 const SIZES: [usize; 6] = [1, 100, 999, 4_097, 65_537, 1_000_003];
@@ -45,7 +45,7 @@ impl Tally {
 
 #[test]
 fn acknowledged_entries_are_in_the_file_after_a_kill() {
-    let _alone = alone();
+    let _serial = serial();
     let mut rng = rng("kill");
     let mut total = Tally::default();
     for size in SIZES {
@@ -59,7 +59,7 @@ fn acknowledged_entries_are_in_the_file_after_a_kill() {
 
 #[test]
 fn a_naive_writer_loses_lines_to_a_kill() {
-    let _alone = alone();
+    let _serial = serial();
     let mut rng = rng("kill, naive");
     let mut total = Tally::default();
     for size in [999, 4_097, 65_537] {

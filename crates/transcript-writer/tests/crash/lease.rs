@@ -8,11 +8,11 @@ use std::thread;
 use transcript_writer::OnBusy;
 
 use crate::driver::{Event, Job, Task};
-use crate::support::{alone, folder, soak};
+use crate::support::{folder, serial, soak};
 
 #[test]
 fn opening_the_file_at_the_same_time_neither_kills_nor_fails_another_opening() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     fs::write(&path, "{\"type\":\"user\",\"uuid\":\"a\"}\n").unwrap();

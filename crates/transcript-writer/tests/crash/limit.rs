@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::driver::{AnyWriter, Event, Job, Reporter, Task};
 use crate::ledger::Ledger;
-use crate::support::{alone, fast_folder, soak};
+use crate::support::{fast_folder, serial, soak};
 
 const SIZES: [usize; 3] = [100, 999, 4_097];
 
@@ -12,7 +12,7 @@ const MAX_ROOM: u64 = 8_192;
 
 #[test]
 fn a_write_cut_short_at_any_byte_leaves_nothing_of_the_entry() {
-    let _alone = alone();
+    let _serial = serial();
     for size in SIZES {
         let [cases, failures, appended, damage] = sweep(Task::Limit, size);
         println!(
@@ -25,7 +25,7 @@ fn a_write_cut_short_at_any_byte_leaves_nothing_of_the_entry() {
 
 #[test]
 fn a_naive_writer_leaves_half_lines_when_cut_short() {
-    let _alone = alone();
+    let _serial = serial();
     for size in SIZES {
         let [cases, failures, appended, damage] = sweep(Task::LimitNaive, size);
         println!(

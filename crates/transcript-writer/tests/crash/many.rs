@@ -8,14 +8,14 @@ use transcript_writer::OnBusy;
 
 use crate::driver::{Ack, Event, Job, Task, acks};
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, rng, soak};
+use crate::support::{folder, rng, serial, soak};
 
 const SIZES: [usize; 3] = [100, 999, 4_097];
 const LONG: [usize; 3] = [100, 999, 65_537];
 
 #[test]
 fn eight_processes_take_turns_and_nothing_is_lost() {
-    let _alone = alone();
+    let _serial = serial();
     let count = 2_000 * soak();
     let (ledger, acked) = together(Task::Ours, count);
     assert_eq!(acked.len(), 8 * count);
@@ -27,7 +27,7 @@ fn eight_processes_take_turns_and_nothing_is_lost() {
 
 #[test]
 fn eight_naive_processes_break_the_lines_of_each_other() {
-    let _alone = alone();
+    let _serial = serial();
     // On a single core they rarely interfere.
     let breaks = |_| {
         let (ledger, acked) = together(Task::Naive, 2_000);
@@ -94,7 +94,7 @@ fn damage(ledger: &Ledger) -> usize {
 
 #[test]
 fn the_death_of_one_process_damages_no_line_of_another() {
-    let _alone = alone();
+    let _serial = serial();
     for _ in 0..soak() {
         let (ledger, survivor, others) = survive(Task::Ours, Task::Ours);
         assert_eq!(ledger.spliced + ledger.bad + ledger.doubled, 0);
@@ -106,14 +106,14 @@ fn the_death_of_one_process_damages_no_line_of_another() {
 
 #[test]
 fn the_death_of_a_naive_process_damages_lines_of_another() {
-    let _alone = alone();
+    let _serial = serial();
     let (ledger, survivor, _) = survive(Task::Naive, Task::Naive);
     assert!(ledger.spliced > 0 && ledger.lost(&survivor) > 0);
 }
 
 #[test]
 fn a_foreign_writer_that_dies_damages_no_line_of_ours() {
-    let _alone = alone();
+    let _serial = serial();
     for _ in 0..soak() {
         let (ledger, ours, _) = survive(Task::Ours, Task::Naive);
         assert_eq!(ledger.lost(&ours), 0);
@@ -122,7 +122,7 @@ fn a_foreign_writer_that_dies_damages_no_line_of_ours() {
 
 #[test]
 fn lines_of_ours_that_were_acknowledged_outlive_us_beside_a_foreign_writer() {
-    let _alone = alone();
+    let _serial = serial();
     for _ in 0..soak() {
         let (ledger, _, ours) = survive(Task::Naive, Task::Ours);
         assert_eq!(ledger.lost(&ours), 0);

@@ -7,7 +7,7 @@ use std::path::Path;
 use transcript_writer::{Draft, ErrorKind, ResumePoint, Writer, WriterOptions};
 
 use crate::driver::{Event, Fix, Job, Task, acks, fix};
-use crate::support::{alone, beside, fast_folder, folder, mode, works};
+use crate::support::{beside, fast_folder, folder, mode, serial, works};
 
 fn open(path: &Path) -> Writer {
     WriterOptions::new()
@@ -27,7 +27,7 @@ fn is_latched(writer: &Writer, kind: ErrorKind) {
 
 #[test]
 fn a_replaced_file_gets_no_line() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
     let writer = open(&path);
@@ -43,7 +43,7 @@ fn a_replaced_file_gets_no_line() {
 
 #[test]
 fn a_deleted_file_gets_no_line() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let path = folder.path().join("s.jsonl");
     let writer = open(&path);
@@ -61,7 +61,7 @@ fn a_deleted_file_gets_no_line() {
 
 #[test]
 fn a_moved_file_is_noticed() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let (path, away) = (folder.path().join("s.jsonl"), folder.path().join("away"));
     let writer = open(&path);
@@ -86,7 +86,7 @@ fn a_moved_file_is_noticed() {
 
 #[test]
 fn a_file_that_shrank_gets_no_line() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let path = folder.path().join("s.jsonl");
     let writer = open(&path);
@@ -102,7 +102,7 @@ fn a_file_that_shrank_gets_no_line() {
 
 #[test]
 fn a_dropped_writer_lets_go_of_the_file() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let path = folder.path().join("s.jsonl");
     for _ in 0..1_000 {
@@ -121,7 +121,7 @@ fn a_dropped_writer_lets_go_of_the_file() {
 
 #[test]
 fn only_a_regular_file_of_ours_with_one_name_is_opened() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("real"), "{\"type\":\"user\",\"uuid\":\"u1\"}\n").unwrap();
@@ -156,7 +156,7 @@ fn only_a_regular_file_of_ours_with_one_name_is_opened() {
 
 #[test]
 fn files_and_folders_are_private_whatever_the_umask() {
-    let _alone = alone();
+    let _serial = serial();
     for umask in ["000", "022", "077", "177", "277", "777"] {
         let folder = folder();
         let path = folder.path().join("a").join("b").join("s.jsonl");

@@ -8,13 +8,13 @@ use transcript_writer::{Draft, ErrorKind, OnBusy, ResumePoint, WriterOptions};
 
 use crate::driver::{Event, Job, Task, acks};
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, rng, soak};
+use crate::support::{folder, rng, serial, soak};
 
 const WAIT: Duration = Duration::from_millis(50);
 
 #[test]
 fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     let wait = WriterOptions::new()
@@ -48,7 +48,7 @@ fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
 
 #[test]
 fn writer_stopped_anywhere_loses_nothing_and_blocks_others_only_briefly() {
-    let _alone = alone();
+    let _serial = serial();
     let mut rng = rng("stop");
     let folder = folder();
     let path = folder.path().join("session.jsonl");

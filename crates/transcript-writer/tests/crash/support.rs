@@ -30,9 +30,9 @@ fn number(variable: &str) -> Option<u64> {
 /// While a child process is being started it holds a copy of each open file of this process for a
 /// moment, until it executes its own program. A lease is refused then, and an open session looks as
 /// if another process wrote to it.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn serial() -> MutexGuard<'static, ()> {
+    static SERIAL: Mutex<()> = Mutex::new(());
+    SERIAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a folder on a disk, where writes are split at the end of a page.

@@ -8,11 +8,11 @@ use transcript_writer::SyncPolicy;
 
 use crate::driver::{Event, Job, Task};
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, has_strace, mode};
+use crate::support::{folder, has_strace, mode, serial};
 
 #[test]
 fn nothing_is_called_durable_after_a_failed_sync() {
-    let _alone = alone();
+    let _serial = serial();
     if !has_strace() {
         return;
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::driver::{Event, Job, Task, acks, fix};
 use crate::kill::check_repair;
 use crate::ledger::Ledger;
-use crate::support::{alone, folder, has_strace, soak};
+use crate::support::{folder, has_strace, serial, soak};
 
 /// Calls on the session file itself: strace gets its path.
 const ON_THE_FILE: [&str; 4] = ["flock", "pread64", "fstat,statx", "fcntl"];
@@ -27,7 +27,7 @@ const ANYWHERE: [&str; 9] = [
 
 #[test]
 fn a_kill_before_any_system_call_loses_nothing_acknowledged() {
-    let _alone = alone();
+    let _serial = serial();
     if !has_strace() {
         return;
     }

@@ -7,13 +7,13 @@ use std::path::Path;
 use transcript_writer::{Draft, EntryId, Repair, ResumePoint, SyncPolicy, WriterOptions};
 
 use crate::driver::{Fix, Job, Task, acks, fix};
-use crate::support::{alone, beside, fast_folder, folder, mode};
+use crate::support::{beside, fast_folder, folder, mode, serial};
 
 const ENTRIES: usize = 50;
 
 #[test]
 fn a_session_cut_at_any_byte_keeps_every_whole_line() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = fast_folder();
     let path = folder.path().join("session.jsonl");
     let whole = conversation(&folder.path().join("whole.jsonl"));
@@ -87,7 +87,7 @@ fn taken(path: &Path) -> u64 {
 
 #[test]
 fn a_hole_at_the_end_of_a_session_is_cut_and_its_copy_is_a_hole() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     let len = 40 << 20;
@@ -105,7 +105,7 @@ fn a_hole_at_the_end_of_a_session_is_cut_and_its_copy_is_a_hole() {
 
 #[test]
 fn a_hole_longer_than_any_line_stays_and_takes_neither_memory_nor_space() {
-    let _alone = alone();
+    let _serial = serial();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     let len = 1 << 30;
