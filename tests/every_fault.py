@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails each system call of every command that writes, in turn, and looks for what was lost or left over. Uses nothing of this project but the
+"""Fails each system call of every command that writes, in turn, and looks for lost lines and files left over. Uses nothing of this project but the
 command.
 
     tests/every_fault.py [--bin BINARY] [--on FOLDER ...] [--bindfs] [--only NAME ...] [--errors EIO ...] [--looks N]

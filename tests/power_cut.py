@@ -322,7 +322,7 @@ def cut(args, disk, kind, number, pick):
         # In the middle of a later one.
         time.sleep(pick.random() * pick.choice([0.01, 0.1, 0.3]))
         # A sync that runs at this moment may succeed although nothing reached the device, also that of a plain `fdatasync` on ext4 and xfs. After a
-        # power cut nobody hears of it: only what was said before counts.
+        # power cut no program learns of it: only earlier answers count.
         round.is_cut = True
         disk.cut()
         round.stop()

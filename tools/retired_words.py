@@ -7,9 +7,11 @@ import argparse, pathlib, re, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Names and texts that are not ours: an algorithm of a library, a field and a text of the client.
-QUOTED = ("Algorithm::Patience", "renderedBesideToolResult", "rendered_beside_tool_result", "[media left out: ")
+QUOTED = ("Algorithm::Patience", "renderedBesideToolResult", "rendered_beside_tool_result", "[media left out: ", "existing plan file to understand what was previously")
 # Names that callers use, texts that users see, the user of the system and a model in a test: to change them is another matter than to word a sentence.
 KEPT = ("without it nobody can read the archive", "user nobody", '"nobody-knows"')
+# Endings of identifiers, which are fine as words of a sentence.
+IDENTIFIERS = ((re.compile(r"\w*_alone\b"), "only, or the property itself"),)
 # The glossary names the words; the change log and decisions describe the past; fixtures are quoted.
 EXCLUDED = ("docs/glossary.md", "docs/decisions/", "CHANGELOG.md", "fixtures/", "tools/retired_words.py", "/snapshots/")
 
@@ -56,7 +58,14 @@ def main():
         name = str(path.resolve().relative_to(ROOT))
         if any(part in name for part in EXCLUDED):
             continue
-        for number, line in prose(path, path.read_text()):
+        text = path.read_text()
+        if path.suffix == ".rs":
+            for number, line in enumerate(text.splitlines(), 1):
+                for pattern, instead in IDENTIFIERS:
+                    if found := pattern.search(line):
+                        failed += 1
+                        print("%s:%d: %s (use: %s)" % (name, number, found[0], instead))
+        for number, line in prose(path, text):
             for pattern, instead, warns in words:
                 if (o.all or not warns) and (found := pattern.search(line)):
                     failed += not warns
