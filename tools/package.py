@@ -56,7 +56,7 @@ def main():
     metadata = json.loads(cargo("metadata", "--no-deps", "--format-version", "1"))
     published = [package for package in metadata["packages"] if package["publish"] != []]
     names = [argument for package in published for argument in ("-p", package["name"])]
-    # What was changed and not committed is packaged as well; the crates were fetched when they were built.
+    # Changes that are not committed are packaged as well; the crates were fetched when they were built.
     cargo("package", "--quiet", "--offline", "--locked", "--allow-dirty", *([] if o.verify else ["--no-verify"]), *names)
     wrong = 0
     for package in published:

@@ -497,7 +497,7 @@ def check_reading(tab, folder):
     tab.evaluate("[...document.querySelectorAll('nav a')].at(20).click()")
     tab.wait_for(f"!!document.getElementById('{lines[800]['uuid']}') && {inside}(document.getElementById('{lines[800]['uuid']}'))")
     large_session, large_lines = large(folder / "projects" / "-work-garden", 8 << 20)
-    # The live page: what was folded open and scrolled to stays, and the end is followed.
+    # The live page: open blocks and the scroll position stay, and the end is followed.
     with Server(folder / "projects") as server:
         tab.open(server.session("-work-garden", session.stem))
         tab.wait_for("document.getElementById('live').classList.contains('on') && !!document.querySelector('.result details')")

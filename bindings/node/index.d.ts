@@ -75,7 +75,7 @@ export class Records<T> implements AsyncIterableIterator<T> {
   return(value?: unknown): Promise<IteratorResult<T, undefined>>;
   /** Waits until the function has started: what is written after that to the files that it follows is returned. */
   ready(): Promise<this>;
-  /** Ends the function. Who waits gets no more records. */
+  /** Ends the function. A caller that waits gets no more records. */
   close(): void;
   /** Lets the process end while it waits for records, as timers do. */
   unref(): this;
@@ -369,8 +369,8 @@ export class StreamReply {
   /** Whether the message is complete or the stream ended with an error. */
   get isOver(): boolean;
   /**
-   * Returns what was received so far. Before the reply is whole, `message` is null and `toolCalls` is empty; what
-   * arrived is in `partialMessage` and `partialCalls`.
+   * Returns the part of the reply that was received so far. Before the reply is whole, `message` is null and `toolCalls`
+   * is empty; the received part is in `partialMessage` and `partialCalls`.
    */
   result(): {
     state: 'whole' | 'partial' | 'nothing';
@@ -412,7 +412,7 @@ export class Session {
   get path(): string;
   /** The id of the session: the name of its file. */
   get sessionId(): string;
-  /** Of a session that was resumed: its request, and what was added to the file. */
+  /** Of a session that was resumed: its request, and the entries that were added to the file. */
   get resumed(): Resumed | undefined;
   /** The repair of the end of the file when it was opened, after a kill or a full disk. */
   get repair(): { kind: 'completed' | 'cut' | 'sealed' | 'other'; offset?: number; len?: number; saved?: string } | null;
@@ -428,7 +428,7 @@ export class Session {
   /** Appends entries in one write: all of them or none. */
   appendAll(entries: Iterable<Entry>): Promise<Written[]>;
   /**
-   * Appends what was received of a streamed reply. The entries of a partial one are marked, and so is a call whose input
+   * Appends the received part of a streamed reply. The entries of a partial one are marked, and so is a call whose input
    * is a part: the next request tells the model that it did not run.
    */
   appendReply(reply: StreamReply): Promise<Written[]>;
@@ -478,7 +478,7 @@ export class Session {
    * and `endTurn` writes them to it.
    */
   count(counted: Counted): Promise<Counters>;
-  /** Resolves to the counts as they are now: those of the file, and what was counted since. */
+  /** Resolves to the counts as they are now: those of the file, and those that were added since. */
   counters(): Promise<Counters>;
   /** Resolves to the state of the session at the end of its conversation, from the file as it is now. */
   state(): Promise<SessionState>;

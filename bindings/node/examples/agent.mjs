@@ -39,7 +39,7 @@ try {
     result = reply.result();
     if (result.state !== 'nothing') await session.appendReply(reply);
     if (result.state !== 'whole') {
-      // None of its calls runs. Started again, the agent tells the model what was cut.
+      // None of its calls runs. Started again, the agent tells the model that they were cut.
       throw new Error('the reply was cut; run again without a prompt to continue');
     }
     await session.count({ reply: result.message, apiMs: performance.now() - start });

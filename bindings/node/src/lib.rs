@@ -161,7 +161,7 @@ impl Session {
         answer.map_err(|failure| error(&failure))
     }
 
-    /// Appends what was received of a streamed reply.
+    /// Appends the received part of a streamed reply.
     #[napi(catch_unwind)]
     pub fn append_reply(&self, number: u32, reply: &StreamReply) {
         self.queue.append_reply(&reply.0, self.then(number));

@@ -56,7 +56,7 @@ def main(path: str, url: str, prompt: str | None) -> None:
             if result["state"] != "nothing":
                 session.append_reply(reply)
             if result["state"] != "whole":
-                # None of its calls runs. Started again, the agent tells the model what was cut.
+                # None of its calls runs. Started again, the agent tells the model that they were cut.
                 raise SystemExit("the reply was cut; run again without a prompt to continue")
             session.count(reply=result["message"], api_ms=1000 * (time.monotonic() - start))
             # A whole reply may still have calls in `partialCalls`; the next request says that they did not run.

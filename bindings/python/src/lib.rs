@@ -226,7 +226,7 @@ impl Session {
         reply.map_err(|failure| raised(py, &failure))
     }
 
-    /// Appends what was received of a streamed reply.
+    /// Appends the received part of a streamed reply.
     fn append_reply(&self, py: Python<'_>, reply: &StreamReply) -> PyResult<String> {
         let answer = py.detach(|| self.handle.append_reply(&reply.0));
         answer.map_err(|failure| raised(py, &failure))

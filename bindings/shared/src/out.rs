@@ -62,13 +62,13 @@ impl Out {
         self.flush()
     }
 
-    /// Collects records without sending them, or sends what was collected.
+    /// Collects records without sending them, or sends the collected ones.
     pub(crate) fn hold(&mut self, is_held: bool) -> Result<()> {
         self.is_held = is_held;
         if is_held { Ok(()) } else { self.flush() }
     }
 
-    /// Hands on what was collected.
+    /// Hands on the collected records.
     pub(crate) fn flush(&mut self) -> Result<()> {
         if self.head.is_empty() {
             return Ok(());

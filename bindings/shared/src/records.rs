@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_failure_after_what_was_found_before() {
+    fn a_panic_is_a_failure_after_the_records_before_it() {
         let records = Records::spawn(|sender| {
             sender.send(b"found".to_vec()).unwrap();
             panic!("a defect");

@@ -325,7 +325,7 @@ impl SessionHandle {
         answers.unwrap_or_else(|failure| Some(vec![Err(failure); count]))
     }
 
-    /// Appends what was received of a streamed reply: an entry for each block, marked if the stream ended early.
+    /// Appends the received part of a streamed reply: an entry for each block, marked if the stream ended early.
     ///
     /// # Errors
     /// As for the command `append`; when nothing of the reply can be kept.
@@ -419,7 +419,7 @@ pub(crate) fn appended(command: &str) -> Option<Vec<Draft>> {
     }
 }
 
-/// Describes what was done to the end of a file when it was opened.
+/// Describes the repair of the end of a file when it was opened.
 fn repair_record(repair: &Repair) -> Value {
     match repair {
         Repair::Completed { offset } => json!({ "kind": "completed", "offset": offset }),
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_wait_together_are_answered_in_order_and_fail_alone() {
+    fn commands_that_wait_together_are_answered_in_order_and_only_bad_ones_fail() {
         for sync in [json!("none"), json!("each")] {
             answer_in_order(&sync);
         }

@@ -1,4 +1,4 @@
-//! The state of the search over all sessions: what is typed, what was found, and what is selected.
+//! The state of the search over all sessions: the typed query, the hits, and the selected hit.
 
 use std::path::PathBuf;
 
@@ -188,7 +188,7 @@ impl Find {
         }
     }
 
-    /// Leaves nothing of what was found before.
+    /// Sets the state, and drops the hits of the earlier query.
     pub(crate) fn end(&mut self, state: SearchState) {
         self.state = state;
         self.results = Results::default();

@@ -346,7 +346,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Returns the text of a block as it is in the file: what was said, or a call and its result.
+    /// Returns the text of a block as it is in the file: that of a message, or a call and its result.
     fn copy(
         &self,
         displays: &mut Displays<'_, '_>,

@@ -589,7 +589,7 @@ fn a_compacted_session_is_shown_from_its_first_entry_on() {
     screen.key(KeyCode::Enter);
     let shown = screen.shown();
     assert!(shown.contains("and more of it"), "{shown}");
-    // A copy of what was compacted away.
+    // A fork that ends at an entry that was compacted away.
     screen.find("turn 0 line 1");
     let fork = screen.fork();
     assert!(

@@ -45,7 +45,7 @@ impl Target {
         Output::named(&self.file, self.replaces)
     }
 
-    /// Completes the file, when everything was read: with the list of what was redacted, which gets its name with it.
+    /// Completes the file, when everything was read: with the list of redactions, which gets its name with it.
     pub(crate) fn finish(&self, ui: &Ui, output: Output) -> Result<()> {
         let Some(disk) = &self.redacted else {
             return Ok(output.finish()?);
@@ -56,7 +56,7 @@ impl Target {
         Ok(())
     }
 
-    /// Writes the list of what was redacted, if one is wanted. Returns it if it is to be a file.
+    /// Writes the list of redactions, if one is wanted. Returns it if it is to be a file.
     fn list(&self, redactions: &Redactions) -> Result<Option<Output>> {
         let Some(report) = &self.report else {
             return Ok(None);

@@ -16,7 +16,7 @@ use crate::ui::Ui;
 /// Restore a session from an exported page
 ///
 /// The page must be from `export --html` without --no-lines. The lines are those of the session, byte for byte, except for
-/// what was redacted in the page.
+/// the parts that were redacted in the page.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The page

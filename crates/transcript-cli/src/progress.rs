@@ -52,7 +52,7 @@ impl Progress {
         Self { bytes, shown }
     }
 
-    /// Returns the number of bytes that were read, which who reads them counts.
+    /// Returns the number of bytes that were read; the reader of the bytes counts them.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes.read)
     }

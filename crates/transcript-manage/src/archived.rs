@@ -1,4 +1,4 @@
-//! Lists archived sessions by what was kept when they were captured.
+//! Lists archived sessions by the summaries that were stored when they were captured.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -289,7 +289,7 @@ impl SessionRepair {
     /// Writes the lines that the repaired session does not contain.
     ///
     /// # Errors
-    /// [`ErrorKind::Repair`]; what was written is removed then, except for what the error names.
+    /// [`ErrorKind::Repair`]; the written files are removed then, except for those that the error names.
     fn write_rest(&self, path: &Path) -> Result<CreatedFiles<'_>, Error> {
         let mut beside = CreatedFiles::on(&*self.target);
         match self.add_rest(path, &mut beside) {
@@ -416,7 +416,7 @@ fn remove_folder(disk: &dyn Disk, folder: &Path, error: Error) -> Error {
 }
 
 /// Brings back the file that was last replaced by [`SessionRepair::replace`]. The repaired one gets
-/// `.repaired` appended to its name; what was appended to it since is only there. Returns its path.
+/// `.repaired` appended to its name; lines appended to it since are only there. Returns its path.
 ///
 /// # Errors
 /// [`ErrorKind::RepairRefused`] when there is no such file, or a process has the repaired one open

@@ -125,11 +125,11 @@ impl Conversation<'_> {
         let history = self.history;
         let (source, index) = (history.source(), history.index());
         let is_page = settings.format == DocumentFormat::Html;
-        let is_alone = parts.len() <= 1 && agents.is_empty();
+        let is_only_file = parts.len() <= 1 && agents.is_empty();
         let cut = if is_page {
-            is_alone.then_some(Cut::Anywhere)
+            is_only_file.then_some(Cut::Anywhere)
         } else {
-            (is_alone && !settings.is_whole).then_some(Cut::AtPrompts)
+            (is_only_file && !settings.is_whole).then_some(Cut::AtPrompts)
         };
         let main = ShownFile {
             source,

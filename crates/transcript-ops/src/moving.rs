@@ -58,7 +58,7 @@ impl MoveSettings {
     }
 }
 
-/// Moves sessions, and writes the record of what was moved.
+/// Moves sessions, and writes the record of the move.
 pub(crate) fn move_sessions(
     settings: &MoveSettings,
     context: &Context,

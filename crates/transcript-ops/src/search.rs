@@ -174,7 +174,7 @@ pub(crate) fn search(
 }
 
 impl SearchRun<'_> {
-    /// Writes the records of what was found. `problem` gets why a hit cannot be read.
+    /// Writes the records of the search: hits or sessions, and its end. `problem` gets why a hit cannot be read.
     ///
     /// # Errors
     /// Those of the sink.

@@ -139,7 +139,7 @@ impl OmittedEntries {
         self.has_answer |= entry.kind() == EntryKind::Assistant;
     }
 
-    /// Returns whether a turn starts with this entry, and forgets what was omitted before it.
+    /// Returns whether a turn starts with this entry, and forgets the omitted entries before it.
     fn is_turn_before(&mut self, entry: &EntryRef<'_>) -> bool {
         let Self {
             has_prompt,

@@ -186,7 +186,7 @@ impl<W: Write> CommandServer<W> {
         };
         let id = id.as_ref();
         match command {
-            // These two wait for the next batch: what was read together is one write.
+            // These two wait for the next batch: entries that were read together are one write.
             Ok(Command::Append(append)) => self.queue(id, drafts(&append))?,
             Ok(Command::Meta { entry }) => self.queue(id, metadata(&entry))?,
             Ok(Command::Close) => {
@@ -536,7 +536,7 @@ fn has_tombstone(drafts: &[Draft]) -> bool {
     drafts.iter().any(|draft| draft.withdrawn().is_some())
 }
 
-/// Divides what was written into answers about batches of these lengths.
+/// Divides the written entries into answers about batches of these lengths.
 fn divide(
     written: Result<Vec<Written>, Error>,
     lens: impl Iterator<Item = usize>,

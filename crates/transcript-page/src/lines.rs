@@ -64,7 +64,7 @@ pub struct ReadLines {
 /// Writes the lines that a page contains: those of the session, byte for byte, if nothing was redacted in the page.
 ///
 /// # Errors
-/// When the page cannot be read, has no lines or damaged ones, or the output cannot be written. What was written before
+/// When the page cannot be read, has no lines or damaged ones, or the output cannot be written. The output up to
 /// the error is incomplete.
 pub fn read_lines(page: &mut dyn BufRead, out: &mut dyn Write) -> Result<ReadLines> {
     read_lines_up_to(page, out, MAX_PAGE)

@@ -47,7 +47,7 @@ pub(crate) fn pgpass(view: &View, at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Returns the values of the Secret whose kind is named at `at`, and where what was looked at ends.
+/// Returns the values of the Secret whose kind is named at `at`, and the end of the searched text.
 pub(crate) fn kubernetes(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     let text = view.text();
     let from = at.saturating_sub(MAX_DISTANCE);
@@ -158,7 +158,7 @@ fn yaml_pairs(view: &View, from: usize, to: usize) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the private numbers of the JSON Web Key whose type is named at `at`, and where what was looked at ends.
+/// Returns the private numbers of the JSON Web Key whose type is named at `at`, and the end of the searched text.
 pub(crate) fn jwk(view: &View, at: usize) -> (Vec<Range<usize>>, usize) {
     let text = view.text();
     let from = at.saturating_sub(MAX_DISTANCE);

@@ -111,8 +111,8 @@ impl Form {
         }
     }
 
-    /// Returns the secret around an anchor at `at`. `looked_at` is where what was looked at ends: there is no other secret
-    /// of this form in it.
+    /// Returns the secret around an anchor at `at`. `looked_at` becomes the end of the searched text: there is no other
+    /// secret of this form in it.
     pub(crate) fn find(
         &self,
         view: &View,

@@ -227,11 +227,11 @@ fn parts(word: &'static str) -> Vec<Part> {
             .is_some_and(u8::is_ascii_alphanumeric)
     };
     for (at, byte) in bytes.iter().enumerate() {
-        let is_alone = !is_letter(at.checked_sub(1)) && !is_letter(Some(at + 1));
+        let is_standalone = !is_letter(at.checked_sub(1)) && !is_letter(Some(at + 1));
         let part = match byte {
-            b'_' if is_alone => Part::Blank,
-            b'V' if is_alone => Part::Secret,
-            b'R' if is_alone => Part::Random,
+            b'_' if is_standalone => Part::Blank,
+            b'V' if is_standalone => Part::Secret,
+            b'R' if is_standalone => Part::Random,
             _ => continue,
         };
         if start < at {

@@ -1,7 +1,7 @@
 //! The text of a line as a person reads it, with the way back to the bytes of the line.
 //!
-//! A line contains text that was escaped once by its JSON, and often again by what was printed: JSON within JSON,
-//! percent signs in addresses, entities in HTML, colours of a terminal. A [`View`] has all of it decoded, whatever
+//! A line contains text that was escaped once by its JSON, and often again by the program that printed it: JSON within
+//! JSON, percent signs in addresses, entities in HTML, colours of a terminal. A [`View`] has all of it decoded, whatever
 //! the depth, and knows where each byte of it stands in the line.
 
 use std::ops::Range;
@@ -146,7 +146,7 @@ impl View {
         let mut end = range.end;
         let mut next = self.runs.partition_point(|run| (run.at as usize) < end);
         loop {
-            // Of the two runs of a unit, the first is what was decoded, and the second what follows as it is.
+            // Of the two runs of a unit, the first is the decoded text, and the second the verbatim text after it.
             let (start, is_plain) = match next.checked_sub(1) {
                 Some(last) => (self.runs[last].at as usize, last % 2 == 1),
                 None => (0, true),

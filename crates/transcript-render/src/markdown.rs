@@ -71,7 +71,7 @@ impl Printer<'_, '_> {
                 None => self.push(self.style(), &text),
             },
             Event::Code(code) => self.inline_code(&code),
-            // As text: a terminal shows no HTML, and dropping it would hide what was written.
+            // As text: a terminal shows no HTML, and dropping it would hide a part of the message.
             Event::Html(html) => {
                 self.page.text(self.styles.dim, html.trim_end())?;
             }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_html_and_definitions_are_of_the_text_alone() {
+    fn headings_html_and_definitions_affect_only_the_text() {
         assert_eq!(blocks("# a\n##### b"), "### a\n###### b");
         assert_eq!(blocks("a\n==="), "a\n\\===");
         assert_eq!(blocks("a <b>c</b>"), "a &lt;b>c&lt;/b>");

@@ -1,7 +1,7 @@
 //! The live page: sessions of all projects in a browser, as they are written.
 //!
-//! The server listens on this machine alone, answers only who knows the token in its address, and changes nothing. It keeps
-//! nothing about its pages: what a page has is in the id of the last event that it got, so that it continues where it was
+//! The server listens on this machine alone, answers only clients that know the token in its address, and changes nothing. It
+//! keeps nothing about its pages: what a page has is in the id of the last event that it got, so that it continues where it was
 //! when the server is started again.
 
 mod assets;

@@ -166,7 +166,7 @@ impl SessionThread {
         }
     }
 
-    /// Answers what was asked so far with an error. What is asked later opens the session again.
+    /// Answers the requests so far with an error. A later request opens the session again.
     fn refuse(mut self, error: &str) {
         let mut request = self.pending.take();
         loop {

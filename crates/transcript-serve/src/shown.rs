@@ -14,7 +14,7 @@ pub(crate) struct SessionAddress {
     pub(crate) agent: Option<String>,
 }
 
-/// Finds the file that an address names, among those that are listed: no path is made of what was asked for.
+/// Finds the file that an address names, among those that are listed: no path is made of the address.
 pub(crate) fn find(context: &Context, named: &SessionAddress) -> Option<(SessionFile, PathBuf)> {
     let mut files = context.files(&Selection::default()).ok()?;
     let is_asked = |file: &SessionFile| file.project == named.project && file.id == named.id;

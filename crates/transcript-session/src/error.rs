@@ -30,7 +30,7 @@ enum Source {
     LeftOver(Box<LeftOver>),
 }
 
-/// An error, and what was made before it and cannot be removed.
+/// An error, and the paths that were created before it and cannot be removed.
 #[derive(Debug)]
 struct LeftOver {
     error: Error,

@@ -41,8 +41,8 @@
 //! | acknowledged by | lost by a kill of the process | lost by a power cut |
 //! | --- | --- | --- |
 //! | [`Session::append`], [`append_all`](Session::append_all), [`append_reply`](Session::append_reply), [`record`](Session::record), [`record_prompt`](Session::record_prompt), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn), [`complete_calls`](Session::complete_calls) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
-//! | [`Session::queue`] | what was queued in the last 100 ms | the same |
-//! | [`Session::count`] | what was counted since the last [`end_turn`](Session::end_turn); [`count_missed`](Session::count_missed) counts its replies again | the same |
+//! | [`Session::queue`] | the entries queued in the last 100 ms | the same |
+//! | [`Session::count`] | the counts since the last [`end_turn`](Session::end_turn); [`count_missed`](Session::count_missed) counts its replies again | the same |
 //! | [`Session::resume`] | nothing: the next call adds it again | nothing |
 //! | [`Session::fork`], [`agent`](Session::agent) (its metadata) | never | never |
 //! | [`Session::sync`], [`close`](Session::close) | never | never, if the disk does not lie |

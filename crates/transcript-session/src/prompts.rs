@@ -45,8 +45,8 @@ impl History {
         Ok(prompts)
     }
 
-    /// Returns the text of a section with that hash; `None` if it was not recorded or is no longer
-    /// what was recorded, as in a copy without secrets.
+    /// Returns the text of a section with that hash; `None` if it was not recorded, or if its
+    /// recorded text was changed, as in a copy without secrets.
     ///
     /// # Errors
     /// When the system fails to read.

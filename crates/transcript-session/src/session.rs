@@ -64,7 +64,7 @@ pub struct Session {
 pub struct Resumed<S = Session> {
     /// The session; the next entry becomes a child of the end of the conversation.
     pub session: S,
-    /// The messages to send, without a new prompt, and lists of what was synthesized or omitted.
+    /// The messages to send, without a new prompt, and lists of synthetic and omitted parts.
     pub request: Request,
     /// The history that the request was built from. It is as old as the request.
     pub history: History,
@@ -634,7 +634,7 @@ impl Session {
     /// them to it, with the time for which the session was open. A session in which nothing is counted
     /// keeps the counts that it has.
     ///
-    /// A crash loses what was counted since the last end of a turn; [`count_missed`](Self::count_missed)
+    /// A crash loses the counts since the last end of a turn; [`count_missed`](Self::count_missed)
     /// counts the replies again.
     ///
     /// ```
@@ -658,7 +658,7 @@ impl Session {
         change(&mut counting.counters)
     }
 
-    /// Returns the counts as they are now: those of the file, and what was [counted](Self::count)
+    /// Returns the counts as they are now: those of the file, and those [added](Self::count)
     /// since.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -827,7 +827,7 @@ impl Session {
 
     /// Builds the request for the next answer, from the file as it is now. Nothing is written.
     ///
-    /// The first call reads the file. Later ones read only what was appended since, and make only
+    /// The first call reads the file. Later ones read only the lines appended since, and make only
     /// the messages at the end again; the others are kept in memory and shared with the request. Where
     /// that could change the result (a model change, a rewind, damage, parts of the conversation in
     /// other files) the file is read again. The path of the request lists no decisions: for those,
@@ -891,7 +891,7 @@ impl Session {
     /// Makes everything written so far survive a power cut.
     ///
     /// # Errors
-    /// When the sync fails: [`Writer::rescue`] returns what was saved, and the session accepts no
+    /// When the sync fails: [`Writer::rescue`] returns the saved entries, and the session accepts no
     /// more entries. See [`Writer::sync`].
     pub fn sync(&self) -> Result<(), Error> {
         Ok(self.writer.sync()?)

@@ -90,7 +90,7 @@ impl FilePosition {
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
-    /// Returns whether the part of the file before this position is what was emitted.
+    /// Returns whether the part of the file before this position still has the emitted bytes.
     pub(crate) fn matches(&self, source: &Source) -> Result<bool, Error> {
         self.known.matches(|at, buffer| source.read_at(at, buffer))
     }

@@ -193,7 +193,7 @@ class Records(Generic[Record]):
                 self._batch = iter([*left, *self._read(batch)])
 
     def close(self) -> None:
-        """End the function. Who waits gets no more records."""
+        """End the function. A caller that waits gets no more records."""
         self._done = True
         self._batch = iter(())
         self._records.close()

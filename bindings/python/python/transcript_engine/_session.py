@@ -17,7 +17,7 @@ Path = str | os.PathLike[str]
 Entry = Mapping[str, Any] | str | bytes | bytearray | memoryview
 """An entry: an object, or its JSON, which is written as it is."""
 Sync = Literal["none", "each"] | int
-"""When what was written is synced to the disk: never by itself, before an append returns, or that many milliseconds
+"""When written lines are synced to the disk: never by itself, before an append returns, or that many milliseconds
 later."""
 OnBusy = Literal["fail", "share", "fork"]
 """The action when another process writes to the session."""
@@ -244,10 +244,10 @@ class StreamReply:
         return self._native.is_over
 
     def result(self) -> Json:
-        """Return what was received so far: ``state`` (``whole``, ``partial``, ``nothing``), ``message``, ``error``,
-        and ``toolCalls`` with ``id``, ``name`` and ``input``.
+        """Return the part of the reply that was received so far: ``state`` (``whole``, ``partial``, ``nothing``),
+        ``message``, ``error``, and ``toolCalls`` with ``id``, ``name`` and ``input``.
 
-        Before the reply is whole, ``message`` is ``None`` and ``toolCalls`` is empty; what arrived is in
+        Before the reply is whole, ``message`` is ``None`` and ``toolCalls`` is empty; the received part is in
         ``partialMessage`` and ``partialCalls``. Show these, but never run them: their input may be a part of what the
         model wrote. ``partialCalls`` also has a call that the model could not finish, as at its limit of tokens.
         """
@@ -284,7 +284,7 @@ class _Open:
 
     @property
     def resumed(self) -> Resumed | None:
-        """Of a session that was resumed: its request, and what was added to the file."""
+        """Of a session that was resumed: its request, and the entries that were added to the file."""
         return self._resumed
 
     @property
@@ -356,7 +356,7 @@ class Session(_Open):
         return _written(self._native.run(f'{{"op":"appendAll","entries":[{_list(entries)}]}}'))
 
     def append_reply(self, reply: StreamReply) -> list[Written]:
-        """Append what was received of a streamed reply.
+        """Append the received part of a streamed reply.
 
         The entries of a partial one are marked, and so is a call whose input is a part: the next request tells the
         model that it did not run.
@@ -487,7 +487,7 @@ class Session(_Open):
         ]
 
     def counters(self) -> Costs:
-        """Return the counts as they are now: those of the file, and what was counted since."""
+        """Return the counts as they are now: those of the file, and those that were added since."""
         return parsed(self._native.run('{"op":"counters"}'))["counters"]
 
     def state(self) -> PathState:

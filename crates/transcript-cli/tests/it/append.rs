@@ -124,7 +124,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Ends the input and returns what was answered since.
+    /// Ends the input and returns the answers since.
     fn finish(self) -> Output {
         let Self {
             mut child,
@@ -1047,7 +1047,7 @@ fn metadata_of_other_writers_is_accepted_and_their_entries_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_new_session_is_readable_by_its_owner_alone() {
+fn a_new_session_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let session = Session::new();
     session.append(&[user("x")]);

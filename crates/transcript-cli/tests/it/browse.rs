@@ -961,7 +961,7 @@ fn all_sessions_are_searched_and_a_hit_opens_at_its_place() {
 }
 
 #[test]
-fn a_bad_query_is_explained_and_what_was_typed_stays() {
+fn a_bad_query_is_explained_and_the_typed_text_stays() {
     let Some(walk) = Walk::at_leap(100, 30) else {
         return;
     };

@@ -465,7 +465,7 @@ fn a_page_gives_the_lines_back_unless_a_part_was_exported() {
         );
         assert!(!place.at("part.jsonl").exists());
     }
-    // Damage is found, and nothing is left of what was read before it.
+    // Damage is found, and no file is left with the lines before it.
     export(&["--no-redact"]);
     let page = fs::read_to_string(place.at("page.html")).unwrap();
     let at = page.rfind("\nend ").unwrap() - 20;

@@ -144,7 +144,7 @@ impl Client {
         assert_eq!(answered, commands.len());
     }
 
-    /// Checks that the path of each policy is what was written, without findings or repairs.
+    /// Checks that the path of each policy has exactly the written entries, without findings or repairs.
     fn check(&self, name: &str) {
         let source = Source::open(&self.session.path).unwrap();
         let index = Index::load(&source).unwrap();

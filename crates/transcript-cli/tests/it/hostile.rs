@@ -223,7 +223,7 @@ fn controls() -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn json_holds_such_characters_in_verbatim_parts_alone() {
+fn json_holds_such_characters_only_in_verbatim_parts() {
     let (folder, file) = controls();
     let root = folder.path().to_str().unwrap();
     let copy = folder.path().join("copy\u{9b}.jsonl");

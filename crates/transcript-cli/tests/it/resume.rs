@@ -68,7 +68,7 @@ fn the_answer_has_every_key_of_the_contract() {
 }
 
 #[test]
-fn the_prompt_is_the_last_message_and_request_prints_messages_alone() {
+fn the_prompt_is_the_last_message_and_request_prints_only_messages() {
     let session = fixture("parallel-tools.jsonl");
     let answer = json(&session, &["--prompt", "Go \"on\"."]);
     let last = answer["messages"].as_array().unwrap().last().unwrap();
@@ -235,7 +235,7 @@ const BUSY: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp
 "#;
 
 #[test]
-fn text_shows_what_is_left_to_do_and_what_was_used() {
+fn text_shows_what_is_left_to_do_and_the_usage() {
     let mut child = command(&["resume", "--explain", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -242,7 +242,7 @@ fn the_options_are_filters_of_the_query() {
 }
 
 #[test]
-fn sessions_and_numbers_are_printed_alone() {
+fn only_sessions_or_numbers_are_printed_on_request() {
     let root = root();
     let root = root.path();
     let output = run(root, &["search", "--files", "harbour", "-without"]);

@@ -1,4 +1,4 @@
-//! `transcript serve`: who is answered, and what is not changed or shown.
+//! `transcript serve`: which requests are answered, and what is not changed or shown.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -575,7 +575,7 @@ fn a_last_line_that_is_torn_is_printed_as_damage() {
 }
 
 #[test]
-fn while_a_file_is_replaced_again_and_again_what_was_there_is_printed_and_that_is_all() {
+fn a_file_that_is_replaced_again_and_again_is_printed_once() {
     let (folder, file) = unended(0);
     let other = folder.path().join("other");
     let ends = std::sync::atomic::AtomicBool::new(false);

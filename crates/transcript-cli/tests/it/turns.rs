@@ -246,7 +246,7 @@ fn a_compaction_cut_at_any_byte_is_all_there_or_not_at_all() {
 }
 
 #[test]
-fn a_compaction_is_one_write_and_a_kill_in_it_leaves_what_was_taken() {
+fn a_compaction_is_one_write_and_a_kill_in_it_leaves_all_of_it_or_nothing() {
     for taken in (0..2_000).step_by(37) {
         let disk = FakeDisk::new(1);
         let writer = open(&disk);

@@ -25,7 +25,7 @@ fn write(path: &Path, lines: &[Value]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(path, lines).unwrap();
-    // As if it was written some time ago, so that what was read of it is kept.
+    // As if it was written some time ago, so that its counts are cached.
     let time = SystemTime::now() - Duration::from_secs(3600);
     File::options()
         .append(true)

@@ -1,4 +1,4 @@
-//! Calls and their results: what was cut, what is still running, and what is refused.
+//! Calls and their results: calls that were cut or are still running, and entries that are refused.
 
 use serde_json::{Value, json};
 use transcript_engine::stream::{Accumulator, Reply, StreamOutcome};

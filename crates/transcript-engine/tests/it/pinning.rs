@@ -71,7 +71,7 @@ fn assert_leaf(place: &Place, leaf: &EntryId) {
 }
 
 #[test]
-fn every_way_to_append_leads_all_readers_to_what_was_appended() {
+fn every_way_to_append_leads_all_readers_to_the_appended_entries() {
     type Append = fn(&Session) -> EntryId;
     let ways: [Append; 5] = [
         |session| id(&session.append(Draft::user("x")).unwrap()),

@@ -245,7 +245,7 @@ fn blocks(request: &Request) -> Vec<String> {
 
 /// After resuming, a client gets the same messages as before, followed by its own entries.
 #[test]
-fn going_on_from_a_damaged_session_loses_nothing_of_what_was_resumed() {
+fn going_on_from_a_damaged_session_loses_nothing_of_the_resumed_request() {
     let mut place = Place::new();
     let (mut resumed_count, mut restored) = (0, 0);
     for seed in 0..150 {

@@ -47,7 +47,7 @@ fn a_session_is_found_by_its_id_in_any_project_and_an_empty_file_is_none() {
 }
 
 #[test]
-fn a_start_of_an_id_is_enough_when_it_is_of_one_session_alone() {
+fn a_start_of_an_id_is_enough_when_only_one_session_has_it() {
     let place = Place::new();
     let store = Store::new(place.path.parent().unwrap().join("projects"));
     assert_eq!(

@@ -307,7 +307,7 @@ fn a_first_list_with_tombstones_makes_the_file() {
 }
 
 #[test]
-fn tombstones_alone_end_the_conversation_before_the_entries_that_they_name() {
+fn a_record_of_only_tombstones_ends_the_conversation_before_the_entries_that_they_name() {
     let place = Place::new();
     let session = create(&place.path);
     let prompt = half_an_answer(&session);

@@ -64,7 +64,7 @@ pub enum Command<'a> {
     Prompt(PromptCommand<'a>),
     /// Compares a system prompt with the one that was recorded last.
     Changes(PromptCommand<'a>),
-    /// Adds to the conversation with a later write, of what was queued in between as well.
+    /// Queues an addition to the conversation: a later write adds it with all others that are queued by then.
     Queue(Append<'a>),
     /// Adds entries in one write.
     AppendAll {

@@ -22,7 +22,7 @@ pub struct KeepReport {
     pub captured: u64,
     /// The number of bytes that were not archived before.
     pub bytes: u64,
-    /// The length of what was added to the archive, in bytes.
+    /// The number of bytes that were added to the archive.
     pub stored: u64,
     /// The number of sessions that did not change.
     pub unchanged: u64,
@@ -123,7 +123,7 @@ pub struct RefusedFileRecord {
 }
 
 impl RestoreReport {
-    /// Describes what was restored. `kept` is the number of days for which the client keeps sessions, and those that it
+    /// Describes the restored sessions. `kept` is the number of days for which the client keeps sessions, and those that it
     /// deletes within `within` days are at risk.
     #[must_use]
     pub fn new(restored: &Restored, kept: Option<u64>, within: u64) -> Self {
@@ -201,7 +201,7 @@ pub struct KeptRecord {
 }
 
 impl PruneReport {
-    /// Describes what was removed, or in a dry run would be.
+    /// Describes the removed and the kept sessions, or in a dry run those that would be.
     #[must_use]
     pub fn new(pruned: &Pruned, dry_run: bool) -> Self {
         let session = |session: &PrunedSession| PrunedRecord {
@@ -276,7 +276,7 @@ pub struct LossRecord {
 }
 
 impl ArchiveCheckReport {
-    /// Describes what was found in the archive in `folder`.
+    /// Describes the damage and the losses of the archive in `folder`.
     #[must_use]
     pub fn new(folder: &std::path::Path, check: &Check) -> Self {
         let damage = |damage: &Damage| DamageRecord {

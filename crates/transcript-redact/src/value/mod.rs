@@ -73,8 +73,8 @@ pub(crate) fn values_of(
         }
         values.extend(named.classify(at, way));
         // Most values stand alone.
-        let is_alone = !values.is_empty() && !named.continues(&values[0]);
-        if is_alone || named.is_literal(at) || !around.has_budget(name.start) {
+        let is_only_value = !values.is_empty() && !named.continues(&values[0]);
+        if is_only_value || named.is_literal(at) || !around.has_budget(name.start) {
             return values;
         }
         values.clear();

@@ -238,7 +238,7 @@ impl StyledLine {
     }
 }
 
-/// Reads the styles of a printed line. What was printed is escaped, so that each escape sequence is
+/// Reads the styles of a printed line. The printed text is escaped, so that each escape sequence is
 /// one that [`TextStyle`](crate::TextStyle) wrote.
 fn styled_line(line: &str) -> StyledLine {
     let mut spans = Vec::new();

@@ -227,9 +227,9 @@ impl<'o> FollowPrinter<'o> {
         }
         // A single session does not need a label.
         let may_be_other = self.scope.several || self.scope.sidechains && key.agent.is_some();
-        let is_alone = !may_be_other && self.last.is_none() && key.is_of_file();
+        let is_only_conversation = !may_be_other && self.last.is_none() && key.is_of_file();
         // Events of several files alternate. Below a label the speaker is named again, even if it is the same as before.
-        if self.last.as_ref() != Some(&key) && !is_alone {
+        if self.last.as_ref() != Some(&key) && !is_only_conversation {
             state.printed.speaker = None;
             let style = self.printer.styles.label(state.number);
             let label = state.label.line(style);

@@ -306,7 +306,7 @@ impl Moves {
 }
 
 #[test]
-fn a_move_is_reported_where_the_tree_leaves_what_was_on_its_path() {
+fn a_move_is_reported_where_the_tree_leaves_its_earlier_path() {
     let mut sessions: Vec<Vec<u8>> = (0..800).map(generate::tidy_session).collect();
     if let Some(shared) = shared() {
         let files = transcripts(&shared.join("corpus/files"));
