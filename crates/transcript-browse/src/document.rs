@@ -100,9 +100,11 @@ impl Document {
         self.layout.version = self.version;
         self.layout.folds = Arc::new(self.folds.clone());
         match part {
+            // Also for pages that are not kept: an answer to an earlier request may still arrive.
             None => self.floor = self.version,
             Some(part) => drop(self.asked.remove(&part)),
         }
+        // The old layout stays on the screen until the new one arrives.
         for (number, laid) in &mut self.pages {
             if part.is_none_or(|part| part == *number) {
                 laid.needed = self.version;
@@ -137,6 +139,7 @@ impl Document {
                 ..Anchor::default()
             });
         }
+        // At the end, the next layout would put the cursor on the last line instead of this block.
         self.is_at_end = false;
         self.folds.changed.insert(key, detail);
         self.relayout(Some(self.part));
@@ -150,6 +153,7 @@ impl Document {
 
     /// Returns the request for the thread of a newer state of the session.
     pub(crate) fn locate(&self) -> Request {
+        // At the end no offset is named, so that the cursor follows a session that grows.
         let anchor = self.anchor.as_ref().filter(|_| !self.is_at_end);
         Request::Locate {
             offset: anchor.map(|anchor| anchor.key.offset),
@@ -191,6 +195,7 @@ impl Document {
         pages: Vec<(usize, Page)>,
     ) {
         self.facts = facts;
+        // A jump to a part that is gone would wait for its page forever, and block the motions behind it.
         let is_there =
             |motion: &Motion| !matches!(motion, Motion::To(to, ..) if *to >= self.facts.parts);
         self.motions.retain(is_there);
@@ -209,10 +214,12 @@ impl Document {
 
     pub(crate) fn add(&mut self, part: usize, version: u64, page: Page) {
         let known = self.pages.get(&part);
+        // A late answer to an earlier request must not replace a newer layout.
         if known.is_some_and(|known| known.version > version) {
             return;
         }
         let needed = known.map_or(0, |known| known.needed).max(self.floor);
+        // A line costs more than its text: 64 bytes stand for its spans.
         let bytes: usize = page.lines.iter().map(|line| 64 + line.text().len()).sum();
         self.clock += 1;
         let laid = CachedPage {
@@ -231,6 +238,7 @@ impl Document {
 
     fn drop_old(&mut self) {
         let mut bytes: usize = self.pages.values().map(|laid| laid.bytes).sum();
+        // The pages around the cursor stay, whatever their size: the screen would ask for them again at once.
         let near = self.part.saturating_sub(1)..=self.part + 1;
         while bytes > MAX_CACHED_BYTES {
             let far = self.pages.iter().filter(|(part, _)| !near.contains(part));
@@ -312,6 +320,7 @@ impl Document {
                     self.is_at_end = self.is_last(self.part, self.line);
                     self.set_anchor();
                 }
+                // The later motions wait as well: each continues from the position where the one before ends.
                 Err(part) => {
                     wanted.push(part);
                     break;
@@ -323,6 +332,7 @@ impl Document {
         }
         self.normalize();
         wanted.push(self.part);
+        // One screen more than is shown in each direction, so that paging does not wait for a layout.
         let (above, below) = (self.row, self.height.saturating_sub(self.row));
         if self.line < above + self.height {
             wanted.extend(self.part.checked_sub(1));
@@ -408,12 +418,14 @@ impl Document {
             Motion::Block(is_down) => self.go_to_block(is_down, |_| true)?,
             Motion::Prompt(is_down) => self.go_to_block(is_down, |block| block.is_prompt)?,
             Motion::To(part, key, hit) => {
+                // In an outdated layout the block may still be folded, and its hit has no line.
                 let laid = self
                     .pages
                     .get(&part)
                     .filter(|laid| laid.version >= laid.needed);
                 let page = &laid.ok_or(part)?.page;
                 let block = page.blocks.iter().find(|block| block.key == key);
+                // A search also finds texts that are not shown: the entry counts then, or else the one above it.
                 let block = block.or_else(|| {
                     page.blocks
                         .iter()
@@ -439,6 +451,7 @@ impl Document {
 
     /// Moves the cursor by lines as far as there are any, and returns how far.
     fn step(&mut self, lines: i64) -> Result<i64, usize> {
+        // The cursor moves only at the end of this: if a page is missing, the whole motion is tried again.
         let (mut part, mut line) = (self.part, self.line as i64 + lines);
         let mut page = self.page(part).ok_or(part)?;
         loop {
@@ -513,6 +526,7 @@ impl Document {
                 None => break,
             }
         }
+        // A missing page may have lines for the rows below, so the cursor stays until it arrives.
         let is_end = (at.0..self.facts.parts).all(|part| self.page(part).is_some());
         if is_end {
             self.row = self.height - 1 - below;
@@ -621,6 +635,7 @@ impl Document {
         let lines = self
             .page(self.part)
             .map_or(1, |page| page.lines.len().max(1));
+        // Each part counts the same: those that are not laid out have no known number of lines.
         let parts = self.facts.parts.max(1);
         if self.is_last(self.part, self.line) {
             100

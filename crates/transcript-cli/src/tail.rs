@@ -144,6 +144,7 @@ impl Args {
     fn start(&self, file: &Path) -> Result<StartAt> {
         Ok(match (self.filter.common.last, &self.from) {
             (Some(_), _) if self.first.contains_key(file) => StartAt::Beginning,
+            // It may be created later; now there are no entries to count.
             (Some(count), _) if !self.is_there(file) => StartAt::Last(count),
             (Some(count), _) => StartAt::Offset(last_printed(self, file, count)?),
             (None, Some(StartPoint::Offset(offset))) => StartAt::Offset(*offset),
@@ -168,6 +169,7 @@ impl Args {
             .selection()
             .is_err_and(|error| error.named_option() == Some("until"))
         {
+            // The filter would say that it expects a time, and not mention the conditions.
             bail!(
                 "--until: expected uuid:ENTRY, text:PREFIX, turn-end, or a time such as 2026-01-31 or 2h"
             );
@@ -205,6 +207,7 @@ impl Args {
             let entry = entry.context("--from: the file has changed")?;
             self.from = Some(StartPoint::Offset(index.entry(entry).offset()));
         }
+        // A whole uuid may be of an entry that is written later; only the start of one can be ambiguous.
         if let Some(Until::Entry(name)) = &self.condition
             && let Some(file) = file.filter(|file| self.is_there(file))
             && Uuid::parse(name.to_ascii_lowercase().as_bytes()).is_none()
@@ -428,6 +431,7 @@ impl TailCommand<'_, '_> {
             return Err(error.into());
         }
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
+        // Sorted, because the order of the file system differs between machines.
         files.sort();
         for file in files {
             let Err(error) = self.print_file(&file) else {
@@ -482,6 +486,7 @@ impl TailCommand<'_, '_> {
     fn follow(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
         let end = self.args.timeout;
+        // The condition holds for the present entries, or never.
         let end = if self.never_grows {
             Some(Instant::now())
         } else {
@@ -493,6 +498,7 @@ impl TailCommand<'_, '_> {
             let mut event = watcher.try_next();
             if matches!(event, Ok(None)) {
                 self.printer.flush()?;
+                // Only now: an entry after a match may start another turn, and then the match does not count.
                 if self.is_met(&mut watcher) {
                     return Ok(true);
                 }
@@ -512,6 +518,7 @@ impl TailCommand<'_, '_> {
                         return Ok(true);
                     }
                 }
+                // The reader of the output is gone, which is only noticed by a write otherwise.
                 Ok(None) if closed.is() => {
                     return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
                 }
@@ -559,6 +566,7 @@ impl TailCommand<'_, '_> {
 
     /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
+        // Without a filter the JSON output needs only the envelope, and the line is not parsed.
         let is_every = self.selection.is_empty() && self.args.condition.is_none();
         if is_every
             && self.args.json
@@ -577,6 +585,7 @@ impl TailCommand<'_, '_> {
             let selection = self.selection;
             let first = self.args.first.get(path);
             let is_late = first.is_none_or(|first| entry.offset >= *first);
+            // The filter also sees the entries above the first one to print: a result is selected by its call.
             let wanted = selection.is_empty()
                 || parsed
                     .body()
@@ -601,6 +610,7 @@ impl TailCommand<'_, '_> {
         let Some(until) = &self.args.condition else {
             return Ok(());
         };
+        // A prompt starts a turn, and `--until text:` is about the last one.
         if !is_of_agent
             && let Some(is_last) = self.text_matches.get_mut(path)
             && parsed.is_prompt()
@@ -631,6 +641,7 @@ impl TailCommand<'_, '_> {
             }
             let is_prompt =
                 || ParsedEntry::read(&entry.text).is_ok_and(|parsed| parsed.is_prompt());
+            // Read from the end: above the prompt of the last turn a text does not count.
             found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
         })?;
         match found {

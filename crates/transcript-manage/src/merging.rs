@@ -120,6 +120,7 @@ pub fn merge_on(
         history.source().check_messages()?;
     }
     let ids = histories.each_ref().map(History::session_id);
+    // With random keys, no file can be made so that two of its lines get one hash.
     let hashers = [RandomState::new(), RandomState::new()];
     let [of_a, of_b] = histories;
     // A fork that a client made has the same entries with another session id.
@@ -129,6 +130,8 @@ pub fn merge_on(
         InputFile::of(of_a, sessions[0], &hashers)?,
         InputFile::of(of_b, sessions[1], &hashers)?,
     ];
+    // If one file has all entries of the other byte for byte, there is nothing to find by meaning, and parsing
+    // each line of both is slow.
     if differ(&files) {
         for (file, session) in files.iter_mut().zip(sessions) {
             file.compare_by_meaning(session, &hashers)?;
@@ -144,11 +147,13 @@ pub fn merge_on(
     to.remove_stale(folder_of(out));
     let mut file = to.new_file(out).map_err(failed)?;
     let is_ended = order.write(&files, &mut file, &failed)?;
+    // Only reading the new file tells where its conversation continues, before it gets its name.
     let written = Source::from_file(file.reader().map_err(failed)?, out)?;
     let written = History::read(written)?;
     let policies = [Policy::Vendor, Policy::Recover];
     // The policies may have differed before.
     let is_kept = |policy: &Policy| leaf_of(&written, *policy) == leaf_of(&newest.history, *policy);
+    // A pin of the other branch may hold the conversation (LEAF-10); a later pin wins.
     if leaf.is_some() && !policies.iter().all(is_kept) {
         let line = make::last_prompt(None, leaf.as_deref(), false);
         let line = match &ids[order.newest] {
@@ -159,6 +164,7 @@ pub fn merge_on(
         writeln!(file, "{newline}{line}").map_err(failed)?;
     }
     drop(written);
+    // The session gets its name last: a kill before that leaves side files, but never a part of a session.
     let mut made = CreatedFiles::on(to);
     for (from, name) in &side_files {
         write_side_file((&**disk, from), (to, name), &mut made).map_err(|error| {
@@ -275,6 +281,7 @@ fn lines_of(
             number += 1;
         }
         let without_id = own.as_ref().and_then(|own| {
+            // In a text the quotes are escaped, so this can only be a member.
             let at = own.find(bytes)?;
             Some([&bytes[..at], &bytes[at + own.needle().len()..]].concat())
         });
@@ -460,6 +467,7 @@ impl MergeOrder {
                     instead.insert(*place, at);
                 }
                 anchor = Some(*place);
+                // Lines of state repeat in both branches, so they do not tell where the copies part.
                 if line.has_uuid {
                     fork = (anchor, own.len());
                 }
@@ -477,6 +485,7 @@ impl MergeOrder {
         let newest = usize::from(newest_b > newest_a);
         // Everything after the last common entry of B is its branch: it stays in one piece.
         let (last_common, before) = fork;
+        // Clients take the last tip in file order (LEAF-1), so the newer branch must end the file.
         let end = match newest {
             0 => last_common,
             _ => a.lines.len().checked_sub(1),
@@ -516,6 +525,7 @@ impl MergeOrder {
             let (Some(first), Some(end)) = (lines.first(), lines.last()) else {
                 continue;
             };
+            // After a torn last line; without a newline the next line would be damaged, too.
             if last != b'\n' {
                 out.write_all(b"\n").map_err(failed)?;
             }
@@ -600,6 +610,7 @@ fn conflicts(files: &[InputFile; 2]) -> Vec<Conflict> {
             continue;
         };
         let is_same = places.iter().any(|place| a.lines[*place].hash == line.hash);
+        // A line that B repeats is one conflict.
         if !is_same && seen.insert(line.hash) {
             found.push(Conflict {
                 uuid: match key {
@@ -650,6 +661,7 @@ fn side_files(
         };
         let to = target.join(&name);
         let is_taken = other.has_name(&to);
+        // A merge that was killed may have left its own copy there: the same bytes are no conflict.
         if is_taken
             && !(len_on(other, &to) == len(&from)
                 && copying::is_prefix((disk, &from), (other, &to)).map_err(failed)?)

@@ -169,6 +169,7 @@ fn move_in_steps(
     before: &dyn Fn() -> io::Result<()>,
 ) -> Result<Moves, Error> {
     let (old, new) = (Folder::at(old), Folder::at(new));
+    // After the move its sessions would be below the old folder again: each call would move them deeper.
     if old.rest(&new.real().to_string_lossy()).is_some() {
         return Err(Error::new(ErrorKind::BelowItself, new.real()));
     }
@@ -343,6 +344,7 @@ fn plans_back(
     let mut plans = Vec::new();
     for row in listing.rows.iter().filter(|row| row.has_file) {
         let is_here = recorded(row).is_some_and(|cwd| new.rest(cwd).is_some());
+        // The record is in the lines of a session: only those are read that can be at the new place.
         if !is_here && !new.has_key(&row.project, Path::new("")) {
             continue;
         }
@@ -359,6 +361,7 @@ fn plans_back(
                 continue;
             }
         };
+        // Its last move was another one, which this call must not undo.
         if old.rest(&mark.from).is_none() || new.rest(&mark.to).is_none() {
             continue;
         }
@@ -376,6 +379,8 @@ fn plans_back(
 /// Drops the plan of a name at the new place when the name at the old place still exists: the move
 /// was interrupted.
 fn each_once(mut plans: Vec<Plan>) -> Vec<Plan> {
+    // A plan that moves comes first: for the linked name at the new place nothing is left to do but the record,
+    // and the old name would stay.
     plans.sort_by_key(|plan| (plan.from == plan.to, plan.from.clone()));
     let mut targets = HashSet::new();
     plans.retain(|plan| targets.insert(plan.to.clone()));
@@ -473,6 +478,7 @@ impl Plan {
         if self.from != self.to {
             let belongings = self.check(steps.disk)?;
             let was_linked = self.is_linked(&**steps.disk)?;
+            // Before the first change, so that no other writer comes until the record is in the file.
             if self.has_file && !was_linked {
                 held = Some(open(&**steps.disk, &self.from)?);
             }
@@ -527,6 +533,7 @@ impl Plan {
             let name = entry?.name;
             let text = name.to_string_lossy();
             let rest = text.strip_prefix(&*id);
+            // The id may be the start of a longer name that is not of this session.
             let is_its = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             if is_its && text != format!("{id}.jsonl") {
                 add(&**disk, &mut all, &old.join(&name), &new.join(&name))?;
@@ -535,6 +542,7 @@ impl Plan {
         let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
         let agents = all_subagents_on(&shared, &self.from)
             .map_err(|error| io::Error::other(error.to_string()))?;
+        // Old clients wrote subagents beside the session, and not in its folder.
         for agent in agents.iter().filter(|agent| folder_of(&agent.path) == old) {
             for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
                 if let (Ok(_), Some(name)) = (disk.link_metadata(&path), path.file_name()) {
@@ -580,6 +588,7 @@ impl Plan {
         let len = file.status()?.len;
         let (start, last, is_ended) = last_line(file, len)?;
         let mark = MoveRecord::parse(&last).filter(|_| is_ended);
+        // An earlier call wrote the record, and was killed or failed after that.
         if mark.as_ref().is_some_and(|mark| mark.to == self.cwd) {
             return Ok(());
         }
@@ -587,12 +596,15 @@ impl Plan {
         let modified = modified.ok_or(io::ErrorKind::Unsupported)?;
         (steps.before)()?;
         match mark {
+            // Nothing was written since that move: without its line, and the newline that ended a torn line before
+            // it, the file is as it was.
             Some(mark) if mark.from == self.cwd && (mark.at == start || mark.at + 1 == start) => {
                 file.truncate(mark.at)?;
             }
             _ => {
                 let newline = if len == 0 || is_ended { "" } else { "\n" };
                 let line = format!("{newline}{}\n", self.line(len));
+                // A part of a line must not stay: the next line would be appended to it.
                 if file.append(line.as_bytes())? < line.len() {
                     file.truncate(len)?;
                     return Err(io::ErrorKind::StorageFull.into());
@@ -666,6 +678,7 @@ impl MoveRecord {
     fn last_in(disk: &dyn Disk, path: &Path) -> io::Result<Option<Self>> {
         let mut found = None;
         copying::each_line(disk, path, &mut |line| {
+            // Our line starts with its type; other lines are not parsed, because a session can be large.
             if line.starts_with(b"{\"type\":\"relocated\"") {
                 found = Self::parse(line).or(found.take());
             }
@@ -782,6 +795,7 @@ impl MoveSteps<'_> {
                 self.link(&one.from, &one.to)?;
             }
         }
+        // A power cut must not leave the session at the new place without its side files.
         for folder in belongings.iter().filter(|one| one.is_folder) {
             self.disk.sync_folder(&folder.to)?;
         }
@@ -797,14 +811,17 @@ impl MoveSteps<'_> {
     /// # Errors
     /// Everything has its new name then, and a part its old one, too.
     fn unlink_all(&self, plan: &Plan, belongings: &[MovedPath]) -> io::Result<()> {
+        // Before anything is removed: that changes the times of the old folders.
         for one in belongings.iter().filter(|one| one.is_folder) {
             self.keep_time(&one.from, &one.to);
         }
+        // In reverse, because only an empty folder can be removed.
         for one in belongings.iter().rev() {
             self.remove(one)?;
         }
         if plan.has_file {
             (self.before)()?;
+            // Without the name at the new place, this one is the only name of the session.
             if !self.same(&plan.from, &plan.to)? {
                 let what = "it is not at the new place; nothing of it was removed";
                 return Err(io::Error::other(what));

@@ -864,6 +864,7 @@ impl Session {
     where
         T: Send + 'static,
     {
+        // The request is built from the file, so entries that are queued have to be in it.
         self.writer.flush()?;
         if self.options.policy == Policy::Recover {
             let mut live = lock(&self.live);
@@ -1042,13 +1043,16 @@ impl Session {
                     .filter(|call| !is_open(call))
                     .map(str::to_owned)
                     .collect();
+                // Another thread may answer the call before this is written, so the writer checks it again.
                 if new.is_empty() {
                     let known = std::mem::replace(draft, Draft::user(""));
                     *draft = known.needing_open_calls();
                 } else if !draft.is_sidechain() {
+                    // The request does not contain sidechains, so it cannot tell which of their calls are open.
                     unknown.extend(new);
                 }
             }
+            // A result may be in the same write as its call.
             made.extend(draft.calls().map(str::to_owned));
         }
         Ok(unknown)
@@ -1218,6 +1222,7 @@ impl Counting {
             // A line that changed on disk since it was indexed is skipped: opening the file detects it.
             Costs::read(bodies.get(&line).ok()?.text)
         });
+        // Replies after the last counts: a process ended before the end of its turn, and they can be counted again.
         let missed = history.and_then(|history| {
             let start = last.map_or(0, |line| line.offset());
             let mut lines = history.index().entries().rev();
@@ -1268,6 +1273,7 @@ fn replies_in(history: &History, part: &Range<u64>) -> Result<Vec<(String, Strin
             }
         }
     }
+    // These are texts of a client, for which no model was paid.
     replies.retain(|(model, _)| model != make::SYNTHETIC_MODEL);
     Ok(replies)
 }
@@ -1286,6 +1292,7 @@ const MAX_REPLACED: usize = 3;
 /// it again if it wrote any.
 fn open(path: &Path, options: &SessionOptions) -> Result<(Session, History), Error> {
     let (mut repair, mut restored) = (None, Vec::new());
+    // The client salvages nothing: under its policy no entries are written again.
     let mut is_repaired = options.policy == Policy::Vendor;
     let mut replaced = 0;
     loop {
