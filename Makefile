@@ -167,7 +167,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 		$(CARGO) +nightly fuzz run $$t -- -runs=$(RUNS) || exit 1; \
 	done
 
-nightly: targets msrv features light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
+nightly: light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
 	@$(MAKE) package PACKAGE=--verify
 	@$(MAKE) soak SOAK=5
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then $(MAKE) fuzz RUNS=200000; else echo "skipped: no nightly toolchain with cargo-fuzz"; fi
