@@ -17,19 +17,24 @@ KEPT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "skippe
 LIMIT = 600
 # Groups of tests that take long by design: a pattern of their names, and their limit in seconds. They kill processes at every step of something.
 GROUPS = ((re.compile(r"^(crash|faults|kill|agent|counting|soak)\w*::"), 1200),)
-# The test harness reports a test that has run for so many seconds, and then never again.
+# The number of seconds after which the test harness reports a running test, once.
 REPORTED_AFTER = 60
 
 
+def limit_of(test, limit):
+    """the limit of the group of a test; `limit` if it is in none"""
+    return next((of_group for pattern, of_group in GROUPS if pattern.search(test)), limit)
+
+
 class Tests:
-    """What the output of tests says: those that passed after they skipped something, and those that run for long."""
+    """The tests of an output: those that skipped something and passed, and those that run for more than a minute."""
 
     def __init__(self):
         self.found, self.binary, self.test, self.is_passed = set(), 0, None, False
         self.long = {}
 
-    def take(self, line):
-        """returns whether the line is shown: it is not when a passed test wrote it"""
+    def read(self, line):
+        """reads a line; returns whether it is shown: output of a passed test is not"""
         text = line.rstrip("\n")
         if re.fullmatch(r"running \d+ tests?", text):
             self.binary += 1
@@ -52,9 +57,9 @@ class Tests:
         return False
 
     def hanging(self, limit):
+        """the tests that have run for longer than they may"""
         now = time.monotonic()
-        of_group = lambda name: next((group for pattern, group in GROUPS if pattern.search(name)), limit)
-        return [name for name, start in self.long.items() if now - start > max(limit, of_group(name))]
+        return [test for test, start in self.long.items() if now - start > limit_of(test, limit)]
 
     def rows(self):
         counts = collections.Counter(reason for _, _, reason in self.found)
@@ -83,7 +88,7 @@ def run(command, limit):
                 line = ""
             if line is None:
                 break
-            if line and tests.take(line):
+            if line and tests.read(line):
                 print(line, end="", flush=True)
             if hanging := tests.hanging(limit):
                 print("stopped, as these tests did not end in time:", *hanging, sep="\n    ", flush=True)

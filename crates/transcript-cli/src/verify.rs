@@ -304,10 +304,12 @@ impl Printer<'_> {
         let name = self.name(&report.path);
         let verdict = report.verdict().name();
         let all = count(measure.conversation, "message");
-        let mut seen = match measure.vendor == measure.conversation {
-            _ if report.is_stream_form => format!("output of the SDK (stream-json), {all}"),
-            true => format!("Claude Code sees all {all}"),
-            false => format!("Claude Code sees {} of {all}", measure.vendor),
+        let mut seen = if report.is_stream_form {
+            format!("output of the SDK (stream-json), {all}")
+        } else if measure.vendor == measure.conversation {
+            format!("Claude Code sees all {all}")
+        } else {
+            format!("Claude Code sees {} of {all}", measure.vendor)
         };
         if measure.recover != measure.vendor {
             seen.push_str(&format!(", transcript {}", measure.recover));

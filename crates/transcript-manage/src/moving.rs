@@ -423,19 +423,23 @@ fn destination(row: &SessionRow, listing: &Listing, old: &Folder, new: &Folder) 
             let cwd = recorded(other);
             cwd.is_some_and(|cwd| is_key_of(&row.project, cwd) && old.rest(cwd).is_none())
         };
-        return match old.has_key(&row.project, top) {
-            false => Destination::Elsewhere,
-            true if others.any(is_other) => Destination::Stays,
-            true => new_project(top),
+        return if !old.has_key(&row.project, top) {
+            Destination::Elsewhere
+        } else if others.any(is_other) {
+            Destination::Stays
+        } else {
+            new_project(top)
         };
     };
     let Some(rest) = old.rest(cwd) else {
         // A project folder that was renamed by hand has sessions with older folders.
         let is_stale = !is_key_of(&row.project, cwd) && !RealDisk.is_folder(Path::new(cwd));
-        return match old.has_key(&row.project, top) {
-            false => Destination::Elsewhere,
-            true if is_stale => new_project(top),
-            true => Destination::Stays,
+        return if !old.has_key(&row.project, top) {
+            Destination::Elsewhere
+        } else if is_stale {
+            new_project(top)
+        } else {
+            Destination::Stays
         };
     };
     let bases = || [top].into_iter().chain(rest.ancestors());

@@ -301,7 +301,7 @@ impl<'o> Writer<'o> {
                 self.aside("", &line.unwrap_or_default())
             }
             ItemKind::Result => self.result("", item, loaded, None, conversation.source),
-            // After the rule, names start again: a reader who jumps to it sees who speaks.
+            // After the rule, names start again, so that a reader who jumps there sees one.
             ItemKind::Compaction => {
                 self.speaker = None;
                 let time = entry_ref.millis();
