@@ -11,6 +11,7 @@ the client); any other is a failure:
 - no body: the SDKs show entries without content, which the client drops (FILE-6), and may end at one.
 - pin: neither reads the line that says where the conversation ends (LEAF-6); it is the path to the entry where the SDK ends.
 - tip: the Python SDK ends at the last message, also where a later system entry or attachment has another one above it (LEAF-2).
+- queued: the TypeScript SDK shows a prompt that was queued during an answer, which is an attachment in the file, as a message of the user (since 0.3.332).
 - kept list: the Python SDK does not know what a compaction kept. The TypeScript SDK follows the list of every boundary, the client that of the
   last one (COMPACT-8); it does not cut at a boundary with a parent (COMPACT-2), and reaches parts of answers outside of the list (COMPACT-7).
 Exits with 1 if there is a failure."""
@@ -57,6 +58,11 @@ def keeps_a_list(path):
                for line in lines(path))
 
 
+def queued_prompts(path):
+    """The ids of the prompts that were queued during an answer."""
+    return {line.get("uuid") for line in lines(path) if isinstance(line.get("attachment"), dict) and line["attachment"].get("type") == "queued_command"}
+
+
 def has_body(message):
     return isinstance(message, dict) and message.get("content") is not None
 
@@ -81,6 +87,16 @@ def by_answer(uuids, entries):
 
 def difference(binary, name, path, ours, shown):
     """Whether an SDK shows the same as we: `equal`, the name of a rule, or what differs as a failure."""
+    queued = queued_prompts(path) if name == "TypeScript" else ()
+    without = [m for m in shown if m["uuid"] not in queued]
+    if len(without) < len(shown):
+        found = difference_of_messages(binary, name, path, ours, without)
+        return "rule: queued" if found == "equal" else found
+    return difference_of_messages(binary, name, path, ours, shown)
+
+
+def difference_of_messages(binary, name, path, ours, shown):
+    """The same for messages without the queued prompts."""
     bodies = [m for m in shown if has_body(m.get("message"))]
     if shown and shown[-1] not in bodies:
         return "rule: no body"
