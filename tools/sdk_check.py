@@ -59,8 +59,9 @@ def keeps_a_list(path):
 
 
 def queued_prompts(path):
-    """The ids of the prompts that were queued during an answer."""
-    return {line.get("uuid") for line in lines(path) if isinstance(line.get("attachment"), dict) and line["attachment"].get("type") == "queued_command"}
+    """The ids of the prompts that were queued during an answer: the one with which it was queued, else that of its line."""
+    attachments = ((line, line["attachment"]) for line in lines(path) if isinstance(line.get("attachment"), dict))
+    return {prompt.get("source_uuid") or line.get("uuid") for line, prompt in attachments if prompt.get("type") == "queued_command"}
 
 
 def has_body(message):
