@@ -95,6 +95,7 @@ validator:
 scripts:
 	@if command -v python3 >/dev/null 2>&1; then \
 		echo "python3 tests/scripts_test.py"; python3 tests/scripts_test.py && \
+		echo "python3 tests/docs_test.py"; python3 tests/docs_test.py && \
 		echo "python3 tools/bindings_api.py --check" && python3 tools/bindings_api.py --check; \
 	else \
 		echo "skipped: no python3"; \
@@ -168,6 +169,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 	done
 
 nightly: light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
+	@python3 tools/picture.py --check
 	@$(MAKE) package PACKAGE=--verify
 	@$(MAKE) soak SOAK=5
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then $(MAKE) fuzz RUNS=200000; else echo "skipped: no nightly toolchain with cargo-fuzz"; fi

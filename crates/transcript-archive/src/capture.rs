@@ -435,7 +435,7 @@ impl Archive {
             return Ok(longest);
         }
         let (samples, sizes) = self.samples(&files, total, len * SAMPLE_BYTES_PER_DICTIONARY_BYTE);
-        // Too few or too similar samples are no error: then there is no dictionary yet.
+        // Too few or too similar samples are not an error: then there is no dictionary yet.
         let dictionary = zstd::dict::from_continuous(&samples, &sizes, len as usize);
         match dictionary.ok().filter(|dictionary| !dictionary.is_empty()) {
             Some(bytes) => self.add_dictionary(bytes).map(Some),

@@ -243,7 +243,7 @@ impl<'a> Packer<'a> {
     pub(crate) fn add_lines(&mut self, mut bytes: &[u8], search: bool) -> Result<(), Error> {
         while !bytes.is_empty() {
             let line = first_line(bytes);
-            // A part of a long line is no line for the search, but all parts together are the same bytes.
+            // A part of a long line is not a line for the search, but all parts together are the same bytes.
             let line = &line[..line.len().min(MAX_LINE_LEN)];
             bytes = &bytes[line.len()..];
             self.add_line(line, search)?;

@@ -214,7 +214,7 @@ impl MatchContext {
 }
 
 /// Returns the number of the hit in these lines whose surroundings are most like others, and whether
-/// they are so much alike that it is the same text.
+/// they are alike enough to be the same text.
 pub(crate) fn most_alike(
     lines: &[StyledLine],
     needle: &Needle,

@@ -172,7 +172,7 @@ impl<'s> Session<'s> {
     ) -> Self {
         let index = tree.index();
         let first = story.path.entries.first().map(|entry| entry.entry_no());
-        // Of an end alone, what is missing above it is no damage.
+        // Of an end alone, what is missing above it is not damage.
         let mut branches = Vec::new();
         if is_whole {
             branches = tree.branches_off_story(&story);

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(folded("Crème BRÛLÉE"), "creme brulee");
         assert_eq!(folded("cafe\u{301} Việt Łódź ĳ"), "cafe viet łodz ĳ");
         assert_eq!(folded("ДА Ñ 日本 ÆØ ß İ"), "да n 日本 æø ß i");
-        // The Kelvin sign is no letter K, and the lower case of İ alone would be two characters.
+        // The Kelvin sign is not a letter K, and the lower case of İ alone would be two characters.
         assert_eq!(folded("\u{212A}"), "\u{212A}");
         assert!(!Fold::of("café").plain);
         assert!(!Fold::of("Cafe").lower);

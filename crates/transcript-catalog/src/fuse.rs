@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_no_filter_and_never_panic() {
+    fn other_bytes_are_not_a_filter_and_never_panic() {
         let mut bytes = Vec::new();
         assert!(Builder::default().build(&[1, 2, 3], &mut bytes));
         for len in 0..bytes.len() {

@@ -129,7 +129,7 @@ impl Prefilter {
     /// at the line, and a line may have as many as bytes.
     pub(crate) fn odd_places(&self, bytes: &[u8]) -> Vec<usize> {
         let mut places: Vec<usize> = Vec::new();
-        // The end of the line of the last candidate.
+        // The end of the last line that may match.
         let mut end = 0;
         self.odd.for_each(bytes, |place| {
             // The places of each kind are in order; a smaller one is of the next kind.

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Everything after `--`, and what can only be options, stays.
 ///
 /// # Errors
-/// An argument that can be no option, and is no path that exists.
+/// An argument that cannot be an option, and is not a path that exists.
 pub(crate) fn with_paths(
     arguments: impl Iterator<Item = OsString>,
     exists: impl Fn(&Path) -> bool,
@@ -24,7 +24,7 @@ pub(crate) fn with_paths(
             all.push(argument);
         } else if exists(Path::new(&argument)) || exists(Path::new(without_line(&text))) {
             all.push([OsStr::new("./"), &argument].into_iter().collect());
-        } else if is_no_option(&text) && !is_value {
+        } else if cannot_be_option(&text) && !is_value {
             return Err(format!(
                 "{text}: no such option, file or folder; write a path that starts with a dash as ./{text}"
             ));
@@ -41,7 +41,7 @@ fn is_short(text: &str) -> bool {
 }
 
 /// Returns whether no short options, with their values, are written so.
-fn is_no_option(text: &str) -> bool {
+fn cannot_be_option(text: &str) -> bool {
     let is_number = |text: &str| text.parse::<f64>().is_ok();
     let has_value = text.get(2..).is_some_and(is_number);
     let looks_like_path = text[1..].contains(['-', '/', '\\']) || text.ends_with(".jsonl");

@@ -106,7 +106,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         ui.read_from(Arc::clone(&disk) as _);
         redacted = Some(disk);
     }
-    // A file is no terminal.
+    // A file is not a terminal.
     let render = ui.render.clone().coloured(false);
     ui.render = render.escaping(Escaping::Visible);
     let is_whole = !args.path_args.names_an_entry();

@@ -40,7 +40,7 @@ use json::Json;
 /// The number of bytes of events that are read ahead at once.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Print the entries of sessions, and follow new ones
+/// Follow sessions while they are written
 ///
 /// Prints entries in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
 /// it follows several sessions, each block starts with a label. Files are only read.
@@ -351,7 +351,7 @@ impl Targets {
     }
 }
 
-/// Refuses a file that is no session.
+/// Refuses a file that is not a session.
 fn check(ui: &Ui, file: &Path) -> Result<(), transcript_reader::Error> {
     Source::open_on(&ui.disk(), file)?.check_messages()
 }

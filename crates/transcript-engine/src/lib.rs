@@ -1,4 +1,4 @@
-//! Sessions for clients to embed: start a session, or continue one, whatever state its file is in.
+//! Sessions for programs to embed: start a session, or continue one, even when its file is damaged.
 //!
 //! ```no_run
 //! use transcript_engine::{Draft, SessionOptions, Session, Store};

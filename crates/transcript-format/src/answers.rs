@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::object::Object;
 use crate::scan::Body;
 
-/// Returns whether an entry that is no answer starts another one: a prompt, also one from the queue, or the result of a call.
+/// Returns whether an entry that is not an answer starts another one: a prompt, also one from the queue, or the result of a call.
 ///
 /// ```
 /// use transcript_format::answers::is_turn;

@@ -122,7 +122,7 @@ codes! {
     PairOrder = "P-ORDER", Damage;
     /// An entry precedes its parent in the file, and not as clients write results and attachments.
     Forward = "G-FORWARD", Note;
-    /// Lines record the files of a message more than once; their `messageId` is no uuid of an entry.
+    /// Lines record the files of a message more than once; their `messageId` is not a uuid of an entry.
     MessageId = "G-MSGID", Note;
     /// Two branches were written at the same time, which takes two writers.
     Writers = "X-WRITERS", Damage;

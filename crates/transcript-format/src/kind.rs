@@ -115,7 +115,7 @@ named! {
     pub enum ChainRole {
         /// Messages of the conversation.
         Message = "message",
-        /// Entries of the chain that are no messages.
+        /// Entries of the chain that are not messages.
         Context = "context",
         /// Entries of the chain that the tree passes over (CHAIN-2).
         Progress = "progress",
@@ -234,7 +234,7 @@ impl KindRow {
         Self::STATE.text(text)
     }
 
-    /// Entries of the chain that are no messages.
+    /// Entries of the chain that are not messages.
     const fn context(search: SearchedContent, shown: DisplayForm) -> Self {
         Self {
             place: ChainRole::Context,

@@ -49,7 +49,7 @@ pub(crate) fn checked(
     Ok(match (check_side_file(below), found.kind) {
         (Err(refusal), _) => Err(refusal),
         (Ok(()), FileKind::File | FileKind::Folder) => Ok(found),
-        // A link may lead anywhere, also to what its owner never meant to hand on.
+        // A link may lead anywhere, also to a file that its owner never meant to share.
         (Ok(()), FileKind::Link | FileKind::Other) => Err(NameRefusal::Special),
     })
 }

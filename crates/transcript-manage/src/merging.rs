@@ -337,7 +337,7 @@ fn differ(files: &[InputFile; 2]) -> bool {
 
 /// Returns the text that identifies an entry wherever it is written, and the number of its members: its id, its place, its time
 /// and its content, in one order and without the spaces between. The folder, the branch, the version of the client and other keys
-/// around them and in the message differ after a move, or when a newer client writes the session again. `None` for what is no whole entry.
+/// around them and in the message differ after a move, or when a newer client writes the session again. `None` for what is not a whole entry.
 fn meaning(line: &[u8], session: Option<&str>) -> Option<(String, usize)> {
     let Value::Object(mut line) = serde_json::from_slice(line).ok()? else {
         return None;
@@ -661,7 +661,7 @@ fn side_files(
         };
         let to = target.join(&name);
         let is_taken = other.has_name(&to);
-        // A merge that was killed may have left its own copy there: the same bytes are no conflict.
+        // A merge that was killed may have left its own copy there: the same bytes are not a conflict.
         if is_taken
             && !(len_on(other, &to) == len(&from)
                 && copying::is_prefix((disk, &from), (other, &to)).map_err(failed)?)

@@ -112,7 +112,7 @@ impl SessionRepair {
 
     /// Writes the repaired session as a new file, which only its owner can access. The folder of the
     /// session and its subagents are copied to the folder that belongs to `out`. What is not part
-    /// of it is written beside it: bytes that are no entries to `.lost`, appended to the name, with a
+    /// of it is written beside it: bytes that are not entries to `.lost`, appended to the name, with a
     /// map of their places in `.lost.json`, and the entries of other sessions to `.foreign`. Lines that
     /// a [compaction](Self::compact) moved are in `.archive`, with a map in `.archive.json`.
     ///

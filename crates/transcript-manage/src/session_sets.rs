@@ -126,7 +126,7 @@ pub fn add_folder(
 /// that can be read.
 ///
 /// # Errors
-/// When the file cannot be read or is no session.
+/// When the file cannot be read or is not a session.
 pub fn add_named(
     disk: &Arc<dyn ReadDisk>,
     path: &Path,

@@ -307,7 +307,7 @@ fn image_fault(media_type: &str, data: &str, limits: &Limits) -> Option<MediaFau
         return MediaFault::unusable("an image that is not base64");
     };
     let Some(own_type) = image::media_type(&bytes) else {
-        return MediaFault::unusable("bytes that are no image of a type that the API takes");
+        return MediaFault::unusable("bytes that are not an image of a type that the API takes");
     };
     let Some((width, height)) = image::dimensions(&bytes) else {
         return MediaFault::unusable("an image whose size cannot be read");
@@ -329,7 +329,7 @@ fn document_fault(data: &str) -> Option<MediaFault> {
         return MediaFault::unusable("a document that is not base64");
     };
     if !pdf::is_pdf(&bytes) {
-        return MediaFault::unusable("bytes that are no PDF");
+        return MediaFault::unusable("bytes that are not a PDF");
     }
     if !pdf::is_whole(&bytes) {
         return MediaFault::unusable("a PDF that is cut off or has no objects");

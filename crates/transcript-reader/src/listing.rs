@@ -38,7 +38,7 @@ const MAX_SETTING_DISTANCE: u64 = 512 << 10;
 const MAX_TITLE_DISTANCE: u64 = 4 << 20;
 /// The number of bytes that are searched for it at a time.
 const TITLE_SEARCH_LEN: u64 = 512 << 10;
-/// Longer lines are no titles.
+/// Longer lines are not titles.
 const MAX_TITLE_LINE: u64 = 16 << 10;
 /// The maximum distance of a prompt or message from its end of the file.
 const MAX_SCAN_DISTANCE: u64 = 8 << 20;

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_the_client_are_no_part_of_the_words() {
+    fn notes_of_the_client_are_not_part_of_the_words() {
         let note = "<system-reminder>\nnote\n</system-reminder>";
         let hint = "<ide_opened_file>a.rs</ide_opened_file>";
         for (text, words) in [

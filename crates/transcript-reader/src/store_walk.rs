@@ -49,7 +49,7 @@ impl Links {
         self.folders.insert(real)
     }
 
-    /// Returns whether a file that a link leads to counts. Asked when all folders are entered that are no links.
+    /// Returns whether a file that a link leads to counts. Asked when all folders are entered that are not links.
     pub(crate) fn add_linked_file(&mut self, layout: SessionLayout, real: PathBuf) -> bool {
         let is_found = layout.has_ending(&real)
             && real

@@ -118,7 +118,7 @@ pub(crate) fn argument_of_call(view: &View, at: usize, number: usize) -> Option<
     None
 }
 
-/// Returns an argument if it can be a secret, and is no address and no sentence.
+/// Returns an argument if it can be a secret, and is neither an address nor a sentence.
 fn argument_text(view: &View, argument: Range<usize>) -> Option<Range<usize>> {
     let text = view.text();
     let value = &text[argument.clone()];

@@ -194,7 +194,7 @@ fn has_digits(text: &[u8]) -> bool {
     text.iter().filter(|byte| byte.is_ascii_digit()).count() >= 2
 }
 
-/// Counts the different characters of a token: a row of few is no token but stands for one.
+/// Counts the different characters of a token: a row of few is not a token but a placeholder for one.
 #[derive(Default)]
 struct Variety(u128);
 

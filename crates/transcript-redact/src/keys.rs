@@ -270,7 +270,7 @@ pub(crate) fn is_same_text(view: &View, between: Range<usize>) -> bool {
         if !text[close + 1..open].iter().all(is_comma) || open == close + 1 {
             return false;
         }
-        // A key of an object is no element.
+        // A key of an object is not an element.
         let rest = open + 1..text.len().min(open + MAX_ELEMENT_LEN);
         let mut ends = memchr::memchr_iter(b'"', &text[rest.clone()]).map(|at| rest.start + at);
         let end = ends.find(|at| view.is_outer_quote(*at));
@@ -322,7 +322,7 @@ pub(crate) fn looks_like_key(run: &[u8], min: usize) -> bool {
 pub(crate) fn rest(view: &View) -> (usize, bool) {
     let text = view.text();
     let end = body_end(view, 0, false).unwrap_or(0);
-    // Behind a footer, or something that is no key for long, nothing continues.
+    // Behind a footer, or something that is not a key for long, nothing continues.
     (
         end,
         text.len() - end > MAX_GAP_LEN || text[..end].ends_with(b"----"),

@@ -391,7 +391,7 @@ mod tests {
             "vault login <token>",
             "net user bob\nZx81k3Lm",
             "mc alias set a http://b c",
-            "FULL words are no secrets",
+            "FULL words are not secrets",
             "run vault login first",
         ] {
             assert_eq!(found(text), Vec::<String>::new(), "{text}");

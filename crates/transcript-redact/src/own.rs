@@ -21,7 +21,7 @@ pub struct OwnRules {
     pub(crate) kept: Vec<String>,
 }
 
-/// A line that is no rule.
+/// A line that is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleError {
@@ -42,10 +42,10 @@ impl std::error::Error for RuleError {}
 impl OwnRules {
     /// Reads rules, one a line: `name NAME` redacts the value of that name, `text TEXT` that text wherever it stands,
     /// `form FORM` tokens of that form, and `keep WORDS` leaves a kind, the value of a name, or a value as it is. Empty
-    /// lines, and those that start with `#`, are no rules.
+    /// lines, and those that start with `#`, are not rules.
     ///
     /// # Errors
-    /// When a line is no rule.
+    /// When a line is not a rule.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let mut rules = Self::default();
         for (number, line) in text.lines().enumerate() {

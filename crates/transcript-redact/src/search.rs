@@ -314,7 +314,7 @@ impl Search {
     /// Adds the value of a name.
     fn named(&self, view: &View, name: &Range<usize>, hits: &mut FoundSecrets) {
         let text = &view.text()[name.clone()];
-        // The kind that a mask names is no name.
+        // The kind that a mask names is not a name.
         let is_none = is_in_mask(view.text(), name.start) || is_in_path(view.text(), name);
         if self.own.keeps(text) || is_none {
             return;
@@ -353,7 +353,7 @@ struct FoundSecret {
 }
 
 impl FoundSecret {
-    /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none; and is no mask.
+    /// Returns whether the secret is in a string, as its anchor is, or is a number, which is in none, and is not a mask.
     fn is_whole(&self, view: &View) -> bool {
         let (from, to) = (
             self.anchor.min(self.range.start),

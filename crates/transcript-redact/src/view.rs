@@ -128,7 +128,7 @@ impl View {
         }
     }
 
-    /// Returns whether something that is no text, such as a colour, stands before the byte at `at`.
+    /// Returns whether something that is not a text, such as a colour, stands before the byte at `at`.
     pub(crate) fn is_cut_before(&self, at: usize) -> bool {
         at == 0 || self.raw_end(at) != self.raw_start(at)
     }

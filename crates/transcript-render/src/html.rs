@@ -515,7 +515,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         if starts_turn(&entry_ref) || item.marks().contains(ItemMarks::AFTER_HIDDEN) {
             self.put_turn();
         }
-        // Lines of progress are no entries of the conversation.
+        // Lines of progress are not entries of the conversation.
         let has_place = entry_ref.kind() != EntryKind::Progress;
         self.new_id = has_place.then(|| self.entry_id.clone());
         let decisions = conversation.display.decisions(item);
@@ -654,7 +654,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         let (class, who, shown) = match ShownText::of(item, text) {
             ShownText::Prompt(said) => {
                 (text, notes) = (said.words.trim(), [said.before, said.after]);
-                // As it was typed: logs and commands are no Markdown.
+                // As it was typed: logs and commands are not Markdown.
                 ("person", "User", self.typed(text))
             }
             ShownText::Command(command) => {
@@ -732,7 +732,7 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         }
         let text = self.escaping.escape(text).into_owned();
         let id = self.new_id.take();
-        // Notes of the client are often longer than the conversation, so long ones are folded.
+        // Notes of the client are often longer than the conversation: long ones are folded.
         let is_long = text.len() > 200 || text.lines().count() > 2;
         self.put(
             html! {

@@ -83,7 +83,7 @@ impl NewFile {
         Self::output_beside(path)
     }
 
-    /// As [`beside`](Self::beside), for a file that is no session: in any folder.
+    /// As [`beside`](Self::beside), for a file that is not a session: in any folder.
     ///
     /// # Errors
     /// When the system fails.

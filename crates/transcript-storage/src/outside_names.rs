@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = SessionLayout::MAX_DEPTH;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameRefusal {
-    /// It leads out of its folder, is absolute, or has a part that is no name.
+    /// It leads out of its folder, is absolute, or has a part that is not a name.
     Unsafe,
     /// No file of a session has such a name.
     NoSession,
@@ -42,19 +42,19 @@ pub enum NameRefusal {
 pub enum LinkOrFile {
     /// A symbolic link.
     Link,
-    /// Something else that is no folder.
+    /// Something else that is not a folder.
     Other,
 }
 
 impl fmt::Display for NameRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unsafe => "the name leads out of its folder, or is no name on every system",
+            Self::Unsafe => "the name leads out of its folder, or is not a name on every system",
             Self::NoSession => "no file of a session has such a name",
             Self::Credentials => "a file of that name may hold credentials",
             Self::Special => "it is a link, a pipe or a device",
             Self::Link(LinkOrFile::Link) => "a folder on the way to it is a link",
-            Self::Link(LinkOrFile::Other) => "what is on the way to it is no folder",
+            Self::Link(LinkOrFile::Other) => "what is on the way to it is not a folder",
         })
     }
 }

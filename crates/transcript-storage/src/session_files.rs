@@ -11,7 +11,7 @@ use crate::session_layout::SessionLayout;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SideFile<'w> {
-    /// A file, a link, or something else that is no folder.
+    /// A file, a link, or something else that is not a folder.
     File(&'w Path, FileKind),
     /// A folder. It is entered if the caller says so.
     Folder(&'w Path),
@@ -20,7 +20,7 @@ pub enum SideFile<'w> {
 }
 
 impl SessionLayout {
-    /// Returns the stored results of a session, sorted by name. What is no regular file is none, links are not followed, and
+    /// Returns the stored results of a session, sorted by name. What is not a regular file is none, links are not followed, and
     /// what cannot be read has none.
     #[must_use]
     pub fn stored_results(&self, disk: &dyn ReadDisk, session: &Path) -> Vec<PathBuf> {

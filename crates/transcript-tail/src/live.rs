@@ -295,7 +295,7 @@ impl FollowedConversation {
         }
         for PendingLine { offset, kind } in self.lines.drain(..) {
             let Some(entry) = entry_at(index, offset) else {
-                // Read together with the lines around it, it is no entry.
+                // Read together with the lines around it, it is not an entry.
                 continue;
             };
             let (mut kinds, mut updates) = (Vec::new(), Vec::new());

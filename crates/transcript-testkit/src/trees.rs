@@ -3,7 +3,7 @@
 //! The sessions are those of [`crate::generate`], damaged by [`crate::damage`] now and then, with the
 //! texts replaced: words of many scripts, in every spelling that JSON has for a character, some of
 //! them in places that are not searched. Around them are what a store has besides: forks that keep
-//! the uuids, hand-offs, subagents, stored results, files that are no sessions.
+//! the uuids, hand-offs, subagents, stored results, files that are not sessions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -754,7 +754,7 @@ impl Maker {
         }
     }
 
-    /// Returns the input of a call: strings at any depth, and what is no string.
+    /// Returns the input of a call: strings at any depth, and what is not a string.
     fn input(&mut self, depth: usize) -> Value {
         let mut object = Map::new();
         for _ in 0..self.rng.range(0, 4) {

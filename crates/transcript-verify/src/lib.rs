@@ -50,7 +50,7 @@ use transcript_storage::parallel::{self, Limits};
 /// subagents, its folder, and in a folder that is named like a project also times and modes.
 ///
 /// # Errors
-/// When it is not a transcript or the system fails to read. Damage is no error.
+/// When it is not a transcript or the system fails to read. Damage is not an error.
 pub fn verify(
     disk: &Arc<dyn ReadDisk>,
     path: &Path,

@@ -49,7 +49,7 @@ const MAX_WHOLE: u64 = 16 << 20;
 /// ```
 ///
 /// # Errors
-/// When the system fails to read. Damage is no error.
+/// When the system fails to read. Damage is not an error.
 pub fn verify_source(source: &Source, options: &VerifyOptions) -> Result<Report, Error> {
     verify_with(source, options, |_| Ok(Vec::new()))
 }

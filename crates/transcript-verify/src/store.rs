@@ -339,7 +339,7 @@ fn of_agents(
     };
     for entry in index.entries() {
         let text = bodies.get(&entry)?.text;
-        // An id anywhere in a line is enough: clients name subagents in different fields, and a mention is no orphan.
+        // An id anywhere in a line is enough: clients name subagents in different fields, and a mention is not an orphan.
         look(text.as_bytes(), None);
         let is_result =
             entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT);
@@ -457,7 +457,7 @@ impl FirstEntry {
     }
 }
 
-/// The sessions in a folder. Only those are opened whose names are no ids.
+/// The sessions in a folder. Only those are opened whose names are not ids.
 #[derive(Debug, Default)]
 pub(crate) struct FoundSessions {
     /// Their files, sorted by path.

@@ -239,7 +239,7 @@ pub(super) struct Copy {
     pub(super) git_branch: NameNumber,
     /// In nano-dollars.
     pub(super) reported: Option<Count>,
-    /// Whether this is no request, but the result of a run without any, which reports its cost.
+    /// Whether this is not a request, but the result of a run without any, which reports its cost.
     #[serde(skip)]
     pub(super) is_result: bool,
     pub(super) calls: Vec<ToolCall>,
@@ -481,7 +481,7 @@ impl Reader {
         }
     }
 
-    /// Reads an entry that is no answer.
+    /// Reads an entry that is not an answer.
     fn read_link(&mut self, body: &Body<'_>) {
         if self.needs_all {
             let links = FormNames::of(&body.object).links(&body.object, hash);

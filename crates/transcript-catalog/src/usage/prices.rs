@@ -604,7 +604,7 @@ fn decimal(text: &str, places: u32) -> Option<u64> {
         None => (text, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    // More digits are no price, and would overflow.
+    // More digits are not a price, and would overflow.
     if whole.is_empty() || mantissa.len() > 40 {
         return None;
     }

@@ -42,7 +42,7 @@ struct Session {
     request: Option<&'static str>,
     lines: Vec<Value>,
     answers: usize,
-    /// The number of bytes with which entries that are no messages are filled.
+    /// The number of bytes with which entries that are not messages are filled.
     filling: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `transcript export`: what is handed on has no secrets, in any format.
+//! `transcript export`: an exported session has no secrets, in any format.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Files that are no sessions, alone and beside sessions, and readers that go away.
+//! Files that are not sessions, alone and beside sessions, and readers that go away.
 
 use std::fs;
 use std::io::Read;
@@ -441,7 +441,7 @@ fn the_lines_that_a_person_typed_are_lines_in_every_form() {
     for line in ["$ sync --all", "error: *push* failed", "  exit 1"] {
         assert!(text.lines().any(|shown| shown.ends_with(line)), "{text}");
     }
-    // The note of the client around them is no word of the person.
+    // The note of the client around them is not a word of the person.
     let line = markdown.lines().find(|line| line.contains("a note"));
     assert!(line.unwrap().starts_with("*client: "), "{markdown}");
     let line = html.lines().find(|line| line.contains("a note"));

@@ -348,7 +348,7 @@ fn appends_are_sent_once_and_again_only_to_pages_that_lack_them() {
     let (second, data) = next(&mut first);
     assert!(html(&data).contains("the second"));
     assert_ne!(start, second);
-    // Half a line is no entry yet.
+    // Half a line is not an entry yet.
     let line = entry(3, "the third");
     let (half, rest) = line.split_at(70);
     let write = |text: &str| {

@@ -308,7 +308,7 @@ fn an_entry_that_no_reader_would_find_in_the_conversation_is_refused_by_its_caus
         assert!(error.to_string().contains(cause), "{entry}: {error}");
     }
     assert_eq!(std::fs::read(&place.path).unwrap(), before);
-    // Lines of other programs that are no messages, and what a client wrote, are not refused.
+    // Lines of other programs that are not messages, and what a client wrote, are not refused.
     append(&session, &json!({"type": "my-agent-state", "step": 7})).unwrap();
     session.append(make::ai_title("Leap days")).unwrap();
     append(&session, &json!({"type": "user", "message": message})).unwrap();

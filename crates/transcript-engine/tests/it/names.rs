@@ -48,7 +48,7 @@ fn an_entry_is_found_by_its_uuid_a_unique_prefix_or_its_line() {
     for name in [B, "1234abce", "2"] {
         assert_eq!(found(&history, name).as_deref(), Ok(B), "{name}");
     }
-    // Digits that are no line are a prefix, and a number has no zero in front.
+    // Digits that are not a line are a prefix, and a number has no zero in front.
     assert_eq!(found(&history, "0000").as_deref(), Ok(C));
     assert_eq!(found(&history, "00000002").as_deref(), Ok(C));
     for name in ["odd-name", "odd-"] {

@@ -85,7 +85,7 @@ fn every_way_to_append_leads_all_readers_to_the_appended_entries() {
             recorded.unwrap().last.unwrap()
         },
         |session| {
-            // A title is no entry of the conversation, and needs no pin.
+            // A title is not an entry of the conversation, and needs no pin.
             session.set_title("Tides").unwrap();
             id(&session.append(Draft::user("x")).unwrap())
         },

@@ -524,7 +524,7 @@ const CONTENTS: [Content; 9] = [
     ),
     (
         r#"[{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"AAAA"}}]"#,
-        &["[media left out: bytes that are no image of a type that the API takes]"],
+        &["[media left out: bytes that are not an image of a type that the API takes]"],
         &[],
     ),
     (

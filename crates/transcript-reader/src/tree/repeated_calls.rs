@@ -33,7 +33,7 @@ impl Tree<'_> {
     }
 
     /// Returns the first of some lines above an entry, else the one before it in the file. Beyond a
-    /// prompt is no call of the same answer.
+    /// prompt is not a call of the same answer.
     fn nearest_line(&self, result: NodeId, lines: &[NodeId]) -> NodeId {
         let above = self.ancestors(result).skip(1).take(MAX_ABOVE);
         let mut above = above.take_while(|above| !self.asks(*above) || self.is_loose(*above));

@@ -243,7 +243,7 @@ impl<'b> LoadedItem<'b> {
     #[must_use]
     pub fn raw(&self) -> Option<Raw<'b>> {
         let span = self.item.span;
-        // Items that are no blocks have no span.
+        // Items that are not blocks have no span.
         if let Some(body) = self.body.filter(|_| span.len > 0) {
             return match self.held_block() {
                 Some((raw, _)) => Some(*raw),

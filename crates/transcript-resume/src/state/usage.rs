@@ -140,7 +140,7 @@ impl FirstLine {
         let with_id = |text: u64| (text != 0).then(|| hash(&(self.id, text)));
         let last_line = (self.line != self.first_line).then_some(self.line);
         let content = with_id(self.content);
-        // The surest first. The content alone is no mark: two conversations can have the same words.
+        // The surest first. The content alone is not a mark: two conversations can have the same words.
         let found = [
             with_id(self.first_line).map(AnswerMark::Line),
             last_line.and_then(with_id).map(AnswerMark::Line),
@@ -216,7 +216,7 @@ impl UsageTotals {
         Ok(())
     }
 
-    /// Adds an entry that is no answer.
+    /// Adds an entry that is not an answer.
     pub(super) fn add_link(&mut self, body: &Body<'_>) {
         let others = &mut self.others;
         let is_turn = answers::is_turn(body);

@@ -431,7 +431,7 @@ fn the_api_accepts_requests_of_any_session() {
     }
     for file in files {
         let bytes = fs::read(&file).unwrap();
-        // Some reports are about files in UTF-16, which are no transcripts; and the GIF of one has fewer pixels than it
+        // Some reports are about files in UTF-16, which are not transcripts; and the GIF of one has fewer pixels than it
         // names, which most readers accept.
         let is_odd_gif = file
             .components()

@@ -69,7 +69,7 @@ fn the_output_of_the_sdk_is_linked_in_order_by_one_decision() {
     let (_file, source, index) = crate::load(&fixture("talk.jsonl"));
     assert!(index.is_stream_form());
     assert_eq!(index.own_session(), Some(SESSION));
-    // The lines of the subagent (7 to 10), and those that are no entries, are not on the path.
+    // The lines of the subagent (7 to 10), and those that are not entries, are not on the path.
     let shown = [1, 2, 4, 5, 6, 11, 13, 15, 16, 17];
     assert_eq!(path(&index, Policy::Recover), shown);
     assert_eq!(decided(&index), (true, 0));

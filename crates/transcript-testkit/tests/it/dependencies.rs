@@ -125,7 +125,7 @@ fn only_storage_makes_temporary_files() {
     let names: BTreeSet<&str> = of_builds
         .filter_map(|package| package["name"].as_str())
         .collect();
-    // The testkit is no part of a release.
+    // The testkit is not part of a release.
     let expected = BTreeSet::from(["transcript-storage", "transcript-testkit"]);
     assert_eq!(names, expected);
 }

@@ -61,7 +61,7 @@ fn a_cycle_is_found_through_a_re_export_a_path_in_code_and_a_macro() {
         ]),
         cycle("a -> a::b -> a")
     );
-    // Tests, and re-exports for users, are no dependencies, and a module within a file is a part of it.
+    // Tests, and re-exports for users, are not dependencies, and a module within a file is a part of it.
     let none: Vec<String> = Vec::new();
     assert_eq!(
         cycles(&[

@@ -218,7 +218,7 @@ impl<'r> Planner<'r> {
             }
         }
         for entry in self.reading.index.entries() {
-            // Progress lines are no nodes of the tree, so its copies do not have them.
+            // Progress lines are not nodes of the tree, so its copies do not have them.
             let is_progress = entry.kind() == EntryKind::Progress;
             let first = entry.uuid().filter(|_| is_progress);
             let first = first.and_then(|id| self.reading.index.with_uuid(id).next());

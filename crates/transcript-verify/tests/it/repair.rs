@@ -139,7 +139,7 @@ fn a_session_without_defects_stays_as_it_is() {
 
 #[test]
 fn a_session_of_another_format_is_not_repaired() {
-    // As those of Qwen Code; the second entry is no child of anything that we read.
+    // As those of Qwen Code; the second entry is not a child of anything that we read.
     let first = r#"{"uuid":"u1","parentUuid":null,"type":"user","message":{"role":"user","parts":[{"text":"Q"}]}}"#;
     let second = r#"{"uuid":"s1","parentUuid":"u1","type":"system"}"#;
     let bytes = format!("{first}\n{second}\n");

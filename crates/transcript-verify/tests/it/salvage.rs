@@ -244,7 +244,7 @@ fn a_current_session_and_one_without_other_files_have_nothing_to_salvage() {
     assert!(salvage(&path).is_none());
     fs::remove_file(&path).unwrap();
     assert!(salvage(&path).is_none());
-    // A file that nothing names is no session.
+    // A file that nothing names is not a session.
     let (_folder, path) = copy("absent");
     fs::remove_dir_all(path.with_extension("").join("subagents")).unwrap();
     assert!(salvage(&path).is_none());

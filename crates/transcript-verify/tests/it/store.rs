@@ -201,7 +201,7 @@ fn copies_of_programs_that_sync_folders_are_reported_beside_the_session() {
         fs::rename(&other, &session).unwrap();
         fs::remove_file(&copy).unwrap();
     }
-    // Another session under a name that is no id.
+    // Another session under a name that is not an id.
     let other = fixture_of("6c1d8a52-0b7e-4c3f-9d21-6a4e8f7b1c20", "/home/ada/almanac");
     fs::write(session.with_file_name("notes.jsonl"), other).unwrap();
     assert!(!store.codes().contains("F-COPY"));
