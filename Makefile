@@ -20,7 +20,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: nightly light targets msrv features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: dist rehearse nightly light targets msrv features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -171,6 +171,8 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 nightly: light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
 	@python3 tools/picture.py --check
 	@$(MAKE) package PACKAGE=--verify
+	@$(MAKE) bindings
+	@$(MAKE) rehearse REHEARSE=--sdist
 	@$(MAKE) soak SOAK=5
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then $(MAKE) fuzz RUNS=200000; else echo "skipped: no nightly toolchain with cargo-fuzz"; fi
 
@@ -206,6 +208,22 @@ bindings: ## Build the wheel and the npm packages for this platform
 
 bindings-test: bindings ## Test them, installed offline into fresh environments
 	@bindings/test.sh
+
+# DIST="--target TARGET" builds one, DIST="--profile quick" in less time.
+dist: ## Make the files of a release, and run each in an empty root: target/dist (docs/release.md)
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 release/dist.py $(DIST)"; CARGO="$(CARGO)" python3 release/dist.py $(DIST); \
+	else \
+		echo "skipped: no python3"; \
+	fi
+
+# REHEARSE=--sdist also builds the Python package from its sources.
+rehearse: ## Publish everything that `make bindings` built to registries on loopback, and use it from there (docs/release.md)
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 release/rehearse.py $(REHEARSE)"; CARGO="$(CARGO)" python3 release/rehearse.py $(REHEARSE); \
+	else \
+		echo "skipped: no python3"; \
+	fi
 
 install: ## Install the `transcript` command
 	$(CARGO) install --path crates/transcript-cli --locked --profile dist

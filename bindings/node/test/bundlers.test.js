@@ -61,6 +61,15 @@ function bundled(name, tool, build) {
   });
 }
 
+test('the loader writes out the file of each platform, for bundlers to find it', () => {
+  const folder = path.join(path.dirname(require.resolve('transcript-engine')), 'lib');
+  const loader = fs.readFileSync(path.join(folder, 'native.js'), 'utf8');
+  const { platforms } = require(path.join(folder, 'platform.js'));
+  const written = [...loader.matchAll(/\brequire\('(transcript-engine-[^']+)'\)/g)].map(([, file]) => file);
+  const expected = Object.keys(platforms).map((name) => `transcript-engine-${name}/transcript.${name}.node`);
+  assert.deepEqual(written.sort(), expected.sort());
+});
+
 for (const [format, source, end] of [['esm', 'app.mjs', 'mjs'], ['cjs', 'app.cjs', 'cjs']]) {
   // `copy` leaves a `require` of the file, which an ES module does not have.
   for (const loader of format === 'cjs' ? ['file', 'copy'] : ['file']) {
