@@ -14,9 +14,10 @@ use transcript_ops::context::is_path;
 use crate::ui::Ui;
 use crate::{exit, session};
 
-/// Append to a session: commands on standard input, answers on standard output
+/// Add messages to a session, from a program
 ///
-/// Commands and answers are JSON objects, one per line, in the same order. An answer means that the
+/// Reads commands from standard input and prints an answer to each: JSON objects, one per line, in
+/// the same order. An answer means that the
 /// bytes are written: they survive the end of this process, and after "sync" a power cut. The exit
 /// code is 1 if any command failed.
 #[derive(Debug, ClapArgs)]

@@ -15,9 +15,9 @@ use transcript_render::Escaping;
 use crate::ui::{Ui, is_dumb};
 use crate::{archive, exit, session};
 
-/// Browse sessions in the terminal: find, read, search, copy, fork and resume them
+/// Look through sessions in the terminal
 ///
-/// Projects and sessions are on the left, the conversation is on the right; the key ? shows all
+/// Find, read, search, copy, fork and resume them. Projects and sessions are on the left, the conversation is on the right; the key ? shows all
 /// keys. `transcript` alone does the same on a terminal.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {

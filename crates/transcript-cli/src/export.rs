@@ -18,7 +18,7 @@ use crate::redact_args::RedactArgs;
 use crate::replay::{self, Format};
 use crate::ui::{ToolDetail, Ui};
 
-/// Export a session to share it, with its secrets redacted
+/// Write a session to a file to share it, without secrets
 ///
 /// Keys, tokens, private keys, passwords and cookies are replaced by their kinds, such as `[redacted: password]`, whatever the
 /// format. Standard error says which kinds on which lines, what looks like a secret and was left, and how much was

@@ -11,7 +11,7 @@ use crate::path_args::PolicyName;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
-/// Copy one conversation of a session into a new session
+/// Copy a conversation into a new session
 ///
 /// The new session has only the entries of that conversation, with new ids. It is written next to
 /// the original, which is not changed. Prints the id of the new session.

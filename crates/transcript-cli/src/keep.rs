@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use transcript_engine::archive::{Archive, CaptureOptions, ErrorKind, Identities, Recipient};
+#[cfg(feature = "encryption")]
+use transcript_engine::archive::Identities;
+use transcript_engine::archive::{Archive, CaptureOptions, ErrorKind, Recipient};
 use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::KeepReport;
 use transcript_format::units::size;
@@ -24,9 +26,9 @@ use crate::{archive, exit, record, session};
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_RETRIES: u32 = 100;
 
-/// Back up every version of every session in the archive
+/// Back up all sessions in an archive
 ///
-/// Captures the changes since the last run, with subagents, stored results, tasks and file history.
+/// Captures every version of every session: the changes since the last run, with subagents, stored results, tasks and file history.
 /// Changes nothing in the projects folder. Other commands find archived sessions by their id;
 /// `restore` puts them back. Files that may hold credentials are never captured.
 #[derive(Debug, ClapArgs)]
@@ -110,11 +112,18 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
+#[cfg(not(feature = "encryption"))]
+fn recipients(_: &Ui, _: &str) -> Result<Vec<Recipient>> {
+    Err(crate::light::missing("keep --encrypt"))
+}
+
 /// Returns the public keys that `--encrypt` names. A file that does not exist is written, with a new key.
+#[cfg(feature = "encryption")]
 fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
     if key.starts_with("age1") {
         return Ok(vec![
-            key.parse().map_err(|error| anyhow!("--encrypt: {error}"))?,
+            key.parse()
+                .map_err(|error| anyhow::anyhow!("--encrypt: {error}"))?,
         ]);
     }
     let file = Path::new(key);
@@ -132,11 +141,6 @@ fn write_key(ui: &Ui, file: &Path) -> Result<()> {
         file.display()
     ));
     Ok(())
-}
-
-#[cfg(not(feature = "encryption"))]
-fn write_key(_: &Ui, _: &Path) -> Result<()> {
-    bail!("--encrypt: this build has no encryption; the full build of transcript has it")
 }
 
 fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {

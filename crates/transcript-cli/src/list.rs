@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::{archive, exit, record, session};
 
-/// List sessions, the most recent conversation first
+/// List sessions, the newest conversation first
 ///
 /// Reads only the start and the end of each file. Includes sessions without a prompt, empty files,
 /// and sessions whose own file is missing but whose subagents are left.

@@ -13,9 +13,9 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
-/// Merge two copies of one session that were continued apart
+/// Merge two copies of a session
 ///
-/// The new file has every line of both, once. Both branches of the conversation are kept, and it
+/// For copies that were continued apart, on two machines for example. The new file has every line of both, once. Both branches of the conversation are kept, and it
 /// continues where the newer one ended. Subagents and side files are merged as well. A and B are not changed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {

@@ -15,9 +15,9 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
-/// Move the sessions of a folder that was moved or renamed
+/// Move the sessions of a renamed folder
 ///
-/// Sessions of OLD and of folders below it move to the project of NEW, with their subagents and side
+/// Does it after the folder itself was moved or renamed. Sessions of OLD and of folders below it move to the project of NEW, with their subagents and side
 /// files, so that Claude Code finds them there. Nothing is overwritten. After an interruption, the
 /// same command finishes the move. The folders themselves are not touched.
 #[derive(Debug, ClapArgs)]

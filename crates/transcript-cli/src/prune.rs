@@ -17,9 +17,9 @@ use crate::{exit, record, session};
 /// The seconds of a day.
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Remove old sessions after checking that the archive has every byte; without --yes only list them
+/// Remove old sessions that the archive has
 ///
-/// A session is removed only if none of its files was changed for a month, all of them were captured at
+/// Without --yes it only lists them. A session is removed only if none of its files was changed for a month, all of them were captured at
 /// least seven days ago, the archive gives back exactly their bytes, and no process has one open.
 /// `restore` puts it back.
 #[derive(Debug, ClapArgs)]

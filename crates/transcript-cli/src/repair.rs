@@ -15,9 +15,9 @@ use crate::progress::Progress;
 use crate::ui::{Ui, in_quotes};
 use crate::{exit, merge, record, salvage, session};
 
-/// Repair a damaged session, so that Claude Code shows the whole conversation
+/// Repair a damaged session
 ///
-/// Prints the plan and changes nothing, unless --out or --keep-id is given. The result is checked
+/// Claude Code then shows the whole conversation. Prints the plan and changes nothing, unless --out or --keep-id is given. The result is checked
 /// before it is written: it shows everything that was shown before, and Claude Code shows the same.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {

@@ -18,9 +18,9 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{archive, exit, record, session};
 
-/// Restore archived sessions as they were last captured
+/// Restore sessions from the archive
 ///
-/// Writes the files of the sessions, with their subagents and side files, times and modes. A file that
+/// Writes the files of the sessions as they were last captured, with their subagents and side files, times and modes. A file that
 /// exists is never changed, and a session whose id is in use is not restored.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {

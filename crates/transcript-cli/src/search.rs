@@ -40,7 +40,7 @@ const MAX_NAMED_SESSIONS: usize = 3;
 ///
 /// QUERY is words, all of which must be in one entry; "exact phrases"; /regular expressions/; -without;
 /// and filters: role:, tool:, in:, path:, error:, project:, branch:, live:, model:, agent:, session:,
-/// since:, until:. Lower-case words match any case. Quote the query for the shell, or put -- before
+/// since:, until:. `transcript help queries` explains them. Lower-case words match any case. Quote the query for the shell, or put -- before
 /// one with a minus. The exit code is 1 if nothing is found.
 #[derive(Debug, ClapArgs)]
 #[command(mut_arg("last", |arg| arg.long("limit").help("At most N hits [default: 50; all with --json]")))]

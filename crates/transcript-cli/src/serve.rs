@@ -22,7 +22,7 @@ const TOKEN: &str = "TRANSCRIPT_SERVE_TOKEN";
 /// The minimum length of a token, in characters. A shorter one could be guessed.
 const MIN_TOKEN_LEN: usize = 16;
 
-/// Open your sessions in the browser, live
+/// Show your sessions in the browser, live
 ///
 /// Listens on 127.0.0.1 only and changes nothing. Anyone with the printed address can read every session. It contains a random
 /// token; set $TRANSCRIPT_SERVE_TOKEN to keep it across restarts. Ctrl-C stops the server.

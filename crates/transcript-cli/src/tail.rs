@@ -42,7 +42,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 /// Follow sessions while they are written
 ///
-/// Prints entries in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
+/// Prints the entries of sessions in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
 /// it follows several sessions, each block starts with a label. Files are only read.
 ///
 /// `--until` also stops at a condition, as soon as it is in the file: uuid:ENTRY, text:PREFIX (of a

@@ -272,7 +272,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// Returns the width of standard output: of the terminal, else `$COLUMNS`, else 80.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     if let Some(width) = terminal_width() {
         return width;
     }

@@ -22,9 +22,9 @@ use crate::progress::Progress;
 use crate::ui::Ui;
 use crate::{exit, record, session};
 
-/// Check sessions for damage, and for what `claude --resume` would lose
+/// Check sessions for damage
 ///
-/// Checks every line, every link, and the requests that Claude Code and this program would send. The
+/// Finds damage, and what `claude --resume` would lose. Checks every line, every link, and the requests that Claude Code and this program would send. The
 /// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if Claude Code would show less
 /// of a conversation than its file has.
 ///

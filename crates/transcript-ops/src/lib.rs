@@ -19,6 +19,7 @@ pub mod follow;
 pub mod fork;
 pub mod list;
 pub mod moving;
+pub mod names;
 pub mod operation;
 pub mod provider;
 mod redact;

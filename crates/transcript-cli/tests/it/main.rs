@@ -9,6 +9,7 @@ mod export;
 mod filters;
 mod fork;
 mod healthy;
+mod help;
 mod hostile;
 mod keep;
 #[cfg(unix)]
