@@ -201,8 +201,8 @@ impl LiveFiles {
                 metadata,
             }),
             Ok(_) => {}
-            // It was deleted just now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // It was deleted just now, unless it is a link that leads nowhere.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !disk.has_name(path) => {}
             Err(error) => self.problems.push(Error::io(path, error)),
         }
     }

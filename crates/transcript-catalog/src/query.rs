@@ -283,6 +283,20 @@ impl Query {
         positive.map(|(number, _)| with(number)).collect()
     }
 
+    /// Returns the positive terms in words, in the order of [`Self::one_by_one`]; those that match any case are in lower case.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let positive = self.terms.iter().filter(|term| !term.is_negative);
+        let words = positive.map(|term| match &term.matcher {
+            Matcher::Literal { finders, .. } => {
+                let needle = finders.first().map_or(&[][..], |finder| finder.needle());
+                String::from_utf8_lossy(needle).into_owned()
+            }
+            Matcher::Regex(regex) => format!("/{}/", regex.as_str()),
+        });
+        words.collect()
+    }
+
     /// Returns the number of terms.
     #[must_use]
     pub fn terms(&self) -> usize {

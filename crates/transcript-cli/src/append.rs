@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Answer all commands of a batch after one write
     #[arg(long)]
     ack_batch: bool,
+    /// Print errors as JSON, too; answers always are
+    #[arg(long = "json")]
+    _json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use transcript_engine::MIN_PREFIX;
 use transcript_engine::archive::Archive;
 use transcript_engine::session_sets::archived_sessions;
 use transcript_format::names::is_id;
+use transcript_ops::Failure;
 use transcript_reader::SessionFiles;
 use transcript_storage::{ReadDisk, RealDisk};
 
@@ -21,17 +22,26 @@ pub(crate) fn exists(ui: &Ui) -> bool {
         .is_ok_and(|folder| RealDisk.exists(&folder.join("archive.json")))
 }
 
+/// Returns the archive.
+pub(crate) fn opened(ui: &Ui) -> Result<&Archive> {
+    if !exists(ui) {
+        // The error says what to do, and its kind is that of every other command.
+        Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
+    }
+    Ok(ui.archive_disk().archive()?)
+}
+
 /// Names the parts of an archive that cannot be read: their sessions are missing in every result. Returns whether there is
 /// any.
 pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     let problems = archive.problems();
     for problem in problems.iter().take(MAX_NAMED_PROBLEMS) {
-        ui.complain(&anyhow!("{problem}"));
+        ui.report(problem);
     }
     if problems.len() > MAX_NAMED_PROBLEMS {
         let more = problems.len() - MAX_NAMED_PROBLEMS;
         ui.warn(&format!(
-            "transcript: … and {more} more; `transcript verify --archive` lists all"
+            "… and {more} more; `transcript verify --archive` lists all"
         ));
     }
     !problems.is_empty()
@@ -67,10 +77,11 @@ pub(crate) fn find(ui: &Ui, id: &str) -> Result<Option<PathBuf>> {
                 .iter()
                 .map(|path| format!("\n  {}", path.display()))
                 .collect();
-            bail!(
-                "{id} is ambiguous: {} archived sessions match:{list}",
-                paths.len()
-            )
+            let count = paths.len();
+            let text = format!("{id} is ambiguous: {count} archived sessions match:{list}");
+            Err(Failure::new("ambiguous", text)
+                .with_next("give more characters of the id")
+                .into())
         }
     }
 }

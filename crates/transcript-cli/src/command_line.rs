@@ -12,6 +12,7 @@ use transcript_ops::FindError;
 use transcript_ops::context::{LATEST, is_path};
 use transcript_storage::{ReadDisk, RealDisk};
 
+use crate::complaint::StandardError;
 use crate::help::layout::{HelpForm, MAX_WIDTH, laid_out, with_first_help};
 use crate::{Cli, Command, exit, session, ui};
 
@@ -120,13 +121,13 @@ pub(crate) fn read(words: &[OsString]) -> Result<Cli, u8> {
 
 /// Prints the answer of the parser: help and version are answers, everything else is a wrong command line.
 fn answered(error: &clap::Error) -> u8 {
+    if error.use_stderr() {
+        StandardError::of(env::args_os()).usage_error(error);
+        return exit::FAILED;
+    }
     // Ignore a closed pipe.
     let _ = error.print();
-    if error.use_stderr() {
-        exit::FAILED
-    } else {
-        exit::DONE
-    }
+    exit::DONE
 }
 
 fn failed(cli: &Cli, error: &anyhow::Error) -> u8 {

@@ -19,11 +19,16 @@ pub(crate) fn with_paths(
         let text = argument.to_string_lossy();
         // The value of this option may start with a dash.
         let is_value = all.last().is_some_and(|before| before == "--in");
+        let is_project = all.last().is_some_and(|before| before == "--project");
         let is_option = place == 0 || is_over || !is_short(&text);
         if is_option {
             all.push(argument);
         } else if exists(Path::new(&argument)) || exists(Path::new(without_line(&text))) {
             all.push([OsStr::new("./"), &argument].into_iter().collect());
+        } else if cannot_be_option(&text) && is_project {
+            // The name of a project folder, as `usage` and `list --json` print it.
+            all.pop();
+            all.push([OsStr::new("--project="), &argument].into_iter().collect());
         } else if cannot_be_option(&text) && !is_value {
             return Err(format!(
                 "{text}: no such option, file or folder; write a path that starts with a dash as ./{text}"
@@ -98,6 +103,20 @@ mod tests {
         ] {
             let expected: Vec<String> = options.iter().map(|one| (*one).to_owned()).collect();
             assert_eq!(given(options), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_project_folder_is_the_value_of_its_option() {
+        for (given_words, expected) in [
+            (
+                &["list", "--project", "-home-eve"][..],
+                &["list", "--project=-home-eve"][..],
+            ),
+            (&["list", "--project", "-n5"], &["list", "--project", "-n5"]),
+        ] {
+            let expected: Vec<String> = expected.iter().map(|one| (*one).to_owned()).collect();
+            assert_eq!(given(given_words), Ok(expected));
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Filter {
     /// Only up to TIME
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Only sessions of the project at PATH, in any of its worktrees
+    /// Only sessions of the project at PATH, in any of its worktrees; or of the projects with this in their path
     #[arg(long, value_name = "PATH")]
     pub(crate) project: Option<PathBuf>,
     /// Only entries (of `list`: sessions) of this git branch
@@ -28,7 +28,7 @@ pub(crate) struct Filter {
     #[arg(long)]
     pub(crate) sidechains: bool,
     /// Only the last N
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', long = "limit", value_name = "N")]
     pub(crate) last: Option<usize>,
 }
 

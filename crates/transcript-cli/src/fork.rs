@@ -9,7 +9,7 @@ use transcript_ops::fork::ForkSettings;
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{continuation, exit, record, session};
 
 /// Copy a conversation into a new session
 ///
@@ -64,6 +64,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         record::write(&mut out, &record)?;
     } else {
         writeln!(out, "{}", record.session_id).context("cannot print the id of the new session")?;
+        continuation::note(ui, &[record.path]);
     }
     Ok(exit::DONE)
 }

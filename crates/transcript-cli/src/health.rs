@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use transcript_engine::verify::repair::Health;
 use transcript_engine::{Error, ErrorKind};
+use transcript_ops::Failure;
+use transcript_render::TextStyle;
 
 use crate::exit;
 use crate::ui::Ui;
@@ -25,12 +27,17 @@ pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
         }
         _ => "nothing was changed",
     };
-    ui.complain(&anyhow!("{error}; {way_out}"));
+    ui.report(Failure::from(error).with_next(way_out));
     Ok(exit::NO)
 }
 
 /// Writes the state of a session, before or after a repair.
-pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
+pub(crate) fn write_health(
+    ui: &Ui,
+    out: &mut dyn Write,
+    when: &str,
+    health: &Health,
+) -> Result<()> {
     let shown = &health.shown;
     let requests = match (health.vendor_lint, health.recover_lint) {
         (true, true) => "accepts both requests",
@@ -38,10 +45,9 @@ pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> 
         (true, false) => "accepts the request of Claude Code, and refuses that of recover",
         (false, true) => "refuses the request of Claude Code, and accepts that of recover",
     };
-    writeln!(
-        out,
+    let text = format!(
         "{when}: Claude Code shows {} of {} messages, recover {}; the API {requests}",
         shown.vendor, shown.conversation, shown.recover,
-    )?;
-    Ok(())
+    );
+    Ok(ui.write_wrapped(out, &text, "  ", TextStyle::default())?)
 }

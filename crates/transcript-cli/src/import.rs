@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use transcript_ops::Failure;
 use transcript_page::{Error, read_lines};
 use transcript_render::count;
 use transcript_storage::NamedInput;
@@ -40,7 +41,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let read = read_lines(&mut page, &mut out);
     let read = match read {
         Err(Error::NoLines) => {
-            ui.warn(&format!("transcript: {}: {}", named(), Error::NoLines));
+            let text = Error::NoLines.to_string();
+            ui.report(Failure::new("no-lines", text).in_file(&args.page));
             return Ok(exit::NO);
         }
         read => read.with_context(named)?,

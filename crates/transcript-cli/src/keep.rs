@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 #[cfg(feature = "encryption")]
 use transcript_engine::archive::Identities;
@@ -15,8 +15,9 @@ use transcript_engine::archive::{Archive, CaptureOptions, ErrorKind, Recipient};
 use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::KeepReport;
 use transcript_format::units::size;
+use transcript_ops::Failure;
 use transcript_render::count;
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::progress::Progress;
 use crate::ui::{Ui, in_quotes};
@@ -65,20 +66,35 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let store = session::store(ui)?;
     let root = std::path::absolute(store.root()).context("the projects folder")?;
     if !RealDisk.is_folder(&root) {
-        bail!("no sessions yet: {} does not exist", root.display());
+        let text = format!("no sessions yet: {} does not exist", root.display());
+        return Err(Failure::new("not-found", text).at(&root).into());
     }
     let mut options = ui.archive_options()?;
+    let is_file = |key: &&String| !key.starts_with("age1");
+    let key_file = args.encrypt.as_ref().filter(is_file).map(Path::new);
+    // A key that does not exist is made, unless nothing would use it.
+    let new_key = key_file.filter(|key| !RealDisk.exists(key));
     if let Some(key) = &args.encrypt {
-        // Before a key is made that nothing would use.
-        if !key.starts_with("age1") && !RealDisk.exists(Path::new(key)) && archive::exists(ui) {
-            bail!(
-                "{}: the archive exists, and is encrypted to other keys or not at all; use a new folder",
-                folder.display()
-            );
+        if new_key.is_some() && archive::exists(ui) {
+            let text = "the archive exists, and is encrypted to other keys or not at all";
+            let exists = Failure::new("exists", text).in_file(&folder);
+            return Err(exists.with_next("use a new folder").into());
         }
-        options = options.encrypt_to(recipients(ui, key)?);
+        options = options.encrypt_to(recipients(key)?);
     }
-    let mut archive = Archive::open_or_create_with(&folder, &options)?;
+    let opened = Archive::open_or_create_with(&folder, &options);
+    let mut archive = opened.inspect_err(|_| {
+        // Nothing uses it.
+        if let Some(key) = new_key {
+            let _ = RealDisk.remove(key);
+        }
+    })?;
+    if let Some(key) = new_key {
+        ui.warn(&format!(
+            "a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
+            key.display()
+        ));
+    }
     let mut waits = MAX_RETRIES;
     loop {
         let progress = Progress::start(ui);
@@ -99,7 +115,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let kept = root.parent().and_then(cleanup_days);
         let report = KeepReport::new(&captured, kept, args.sweep);
         for problem in &report.problems {
-            ui.warn(&format!("transcript: not captured: {problem}"));
+            ui.report(Failure::new(
+                "unreadable",
+                format!("not captured: {problem}"),
+            ));
         }
         let is_news = !args.watch || report.captured > 0;
         if is_news && (args.json || !ui.quiet) {
@@ -113,13 +132,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 }
 
 #[cfg(not(feature = "encryption"))]
-fn recipients(_: &Ui, _: &str) -> Result<Vec<Recipient>> {
+fn recipients(_: &str) -> Result<Vec<Recipient>> {
     Err(crate::light::missing("keep --encrypt"))
 }
 
 /// Returns the public keys that `--encrypt` names. A file that does not exist is written, with a new key.
 #[cfg(feature = "encryption")]
-fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
+fn recipients(key: &str) -> Result<Vec<Recipient>> {
     if key.starts_with("age1") {
         return Ok(vec![
             key.parse()
@@ -128,19 +147,9 @@ fn recipients(ui: &Ui, key: &str) -> Result<Vec<Recipient>> {
     }
     let file = Path::new(key);
     if !RealDisk.exists(file) {
-        write_key(ui, file)?;
+        Identities::generate().write_new(file)?;
     }
     Ok(Identities::read(file)?.recipients())
-}
-
-#[cfg(feature = "encryption")]
-fn write_key(ui: &Ui, file: &Path) -> Result<()> {
-    Identities::generate().write_new(file)?;
-    ui.warn(&format!(
-        "transcript: a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
-        file.display()
-    ));
-    Ok(())
 }
 
 fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<()> {

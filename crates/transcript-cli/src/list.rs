@@ -27,7 +27,7 @@ use crate::{archive, exit, record, session};
 /// Reads only the start and the end of each file. Includes sessions without a prompt, empty files,
 /// and sessions whose own file is missing but whose subagents are left.
 #[derive(Debug, ClapArgs)]
-#[command(mut_arg("last", |arg| arg.long("limit")), mut_arg("text", |arg| arg.visible_alias("grep")))]
+#[command(mut_arg("text", |arg| arg.visible_alias("grep")))]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
@@ -86,17 +86,17 @@ enum Group {
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let store = session::store(ui)?;
-    if args.archived {
-        archive::warn(ui, ui.archive_disk().archive()?);
+    if args.is_archived(ui) {
+        archive::warn(ui, archive::opened(ui)?);
     }
     let progress = Progress::start(ui);
-    let (settings, context) = (args.settings(), session::context(ui));
+    let (settings, context) = (args.settings(ui), session::context(ui));
     let is_whole = with_list(&settings, &context, |listed| {
         // The bar must be gone before the first output, which would be written over it.
         drop(progress);
         let problems = &listed.listing.problems;
         for problem in problems {
-            ui.note(&format!("transcript: {problem}"));
+            ui.report(problem);
         }
         // The pager starts at the top; without it, a long list would end with the oldest sessions on the
         // screen.
@@ -119,7 +119,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 }
 
 impl Args {
-    fn settings(&self) -> ListSettings {
+    /// Returns whether archived sessions are listed: `--archive` without a folder can mean nothing else.
+    fn is_archived(&self, ui: &Ui) -> bool {
+        self.archived || ui.archive == Some(None)
+    }
+
+    fn settings(&self, ui: &Ui) -> ListSettings {
         let state = self.state.iter().map(|state| match state {
             State::Finished => StateName::Finished,
             State::Waiting => StateName::Waiting,
@@ -144,7 +149,7 @@ impl Args {
             by: self.by.map(|Group::Project| SessionGroup::Project),
             limit: filter.last,
             sidechains: filter.sidechains,
-            archived: self.archived,
+            archived: self.is_archived(ui),
             all: self.all,
         }
     }

@@ -9,9 +9,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use transcript_ops::Failure;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use clap::{Parser, Subcommand};
+
+use complaint::StandardError;
 
 mod append;
 mod archive;
@@ -19,7 +22,9 @@ mod archive;
 mod browse;
 mod closed;
 mod command_line;
+mod complaint;
 mod complete;
+mod continuation;
 mod dash_paths;
 mod exit;
 mod export;
@@ -130,8 +135,7 @@ fn main() -> ExitCode {
     let arguments = match arguments {
         Ok(arguments) => arguments,
         Err(why) => {
-            let why = transcript_render::Escaping::Visible.one_line(&why);
-            let _ = writeln!(io::stderr(), "transcript: {why}");
+            StandardError::of(env::args_os()).error(&Failure::options(why));
             return ExitCode::from(exit::FAILED);
         }
     };
@@ -172,7 +176,7 @@ fn main() -> ExitCode {
         Command::Tail(args) => tail::run(&ui, &args),
         Command::Tree(args) => tree::run(&ui, &args),
         Command::Usage(args) => usage::run(&ui, &args),
-        Command::Verify(args) => verify::run(&ui, &args),
+        Command::Verify(args) => verify::run(&mut ui, args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
         Command::Help(args) => help::topics::run(&ui, &args),

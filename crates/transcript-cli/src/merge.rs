@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use transcript_engine::ErrorKind;
 use transcript_engine::wire::{MergeReport, NotCopiedRecord};
+use transcript_ops::Failure;
 use transcript_storage::RealDisk;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{continuation, exit, record, session};
 
 /// Merge two copies of a session
 ///
@@ -47,7 +48,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             let list: String = files
                 .map(|path| format!("\n  {}", path.display()))
                 .collect();
-            bail!("{error}:{list}");
+            let message = format!("{error}:{list}");
+            let failure = Failure::from(&error);
+            return Err(failure.with_message(message).into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -55,14 +58,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let uuid = ui.escaping.escape(&conflict.uuid);
         let (a, b) = (conflict.line_a, conflict.line_b);
         ui.warn(&format!(
-            "transcript: {uuid} differs: line {a} of the first file, line {b} of the second; both are kept"
+            "{uuid} differs: line {a} of the first file, line {b} of the second; both are kept"
         ));
     }
     for (count, path) in merged.findings.iter().zip([&args.a, &args.b]) {
         if *count > 0 {
             let path = ui.whole_path(path);
             ui.note(&format!(
-                "transcript: {path}: findings: {count}; damaged bytes are kept"
+                "{path}: findings: {count}; damaged bytes are kept"
             ));
         }
     }
@@ -78,6 +81,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             out,
             "{path}: {entries} entries: {both} of both, {a} of the first only, {b} of the second only"
         )?;
+        continuation::note(ui, std::slice::from_ref(&merged.out));
     }
     Ok(exit::done_if(not_copied.is_empty()))
 }
@@ -85,7 +89,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 /// Prints the files that were not copied.
 pub(crate) fn warn_of(ui: &Ui, not_copied: &[NotCopiedRecord]) {
     for file in not_copied {
-        let path = ui.path(&file.path);
-        ui.warn(&format!("transcript: {path}: not copied: {}", file.reason));
+        let text = format!("not copied: {}", file.reason);
+        ui.report(Failure::new("not-copied", text).in_file(&file.path));
     }
 }

@@ -7,13 +7,14 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use transcript_engine::Moves;
 use transcript_engine::wire::MoveReport;
-use transcript_ops::moving::MoveSettings;
+use transcript_ops::Failure;
+use transcript_ops::moving::{MoveSettings, no_session_in};
 use transcript_render::count;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{continuation, exit, record, session};
 
 /// Move the sessions of a renamed folder
 ///
@@ -52,7 +53,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     session::store(ui)?;
     let progress = Progress::start(ui);
-    let moves = settings.run(&session::context(ui))?;
+    let context = session::context(ui);
+    let moves = settings.run(&context)?;
     drop(progress);
     let mut out = io::stdout().lock();
     if args.json {
@@ -64,16 +66,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if !moves.moved.is_empty() && !RealDisk.is_folder(target) {
         let target = ui.whole_path(target);
         ui.note(&format!(
-            "transcript: {target} is not a folder yet; Claude Code finds the sessions when it is started there"
+            "{target} is not a folder yet; Claude Code finds the sessions when it is started there"
         ));
     }
     let is_none = moves.moved.is_empty() && moves.refused.is_empty();
     if is_none {
         let old = if args.undo { &args.new } else { &args.old };
-        let old = ui.path(old);
-        ui.warn(&format!(
-            "transcript: no session was written in {old}; `transcript list` shows the folders"
-        ));
+        ui.report(no_session_in(&context, old));
     }
     Ok(exit::done_if(moves.refused.is_empty() && !is_none))
 }
@@ -84,12 +83,12 @@ fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()
     }
     for refused in &moves.refused {
         let (why, path) = (refused.reason.name(), ui.whole_path(&refused.path));
-        let detail = ui.escaping.escape(&refused.detail);
-        ui.warn(&format!("transcript: not moved ({why}): {path}: {detail}"));
+        let text = format!("not moved ({why}): {path}: {}", refused.detail);
+        ui.report(Failure::new(why, text).at(&refused.path));
     }
     for left in &moves.left {
         let left = ui.whole_path(left);
-        ui.note(&format!("transcript: left where it is: {left}"));
+        ui.note(&format!("left where it is: {left}"));
     }
     if moves.moved.is_empty() && moves.refused.is_empty() {
         return Ok(());
@@ -101,6 +100,10 @@ fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()
         (false, false) => "moved",
     };
     let sessions = count(moves.moved.len(), "session");
-    ui.note(&format!("transcript: {sessions} {done}"));
+    ui.note(&format!("{sessions} {done}"));
+    if !args.dry_run {
+        let moved: Vec<_> = moves.moved.iter().map(|moved| moved.to.clone()).collect();
+        continuation::note(ui, &moved);
+    }
     Ok(())
 }

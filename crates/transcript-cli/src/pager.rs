@@ -8,11 +8,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use transcript_ops::Failure;
 use transcript_storage::outside_names::{OutputKind, is_session_in, output_at};
 use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of, open_stream};
 
 use crate::closed::is_closed_pipe;
+use crate::complaint::io_failure;
 use crate::progress::Progress;
 use crate::session::store;
 use crate::ui::{Ui, is_dumb};
@@ -75,24 +77,21 @@ impl Output {
     /// # Errors
     /// When it can never be: a folder, a disk, or a file of a session in the store.
     pub(crate) fn can_write(ui: &Ui, path: &Path, replaces: bool) -> Result<bool> {
-        let named = || path.display().to_string();
         if path == Path::new("-") {
             return Ok(true);
         }
-        let OutputKind::File(file) = output_at(path).with_context(named)? else {
+        let OutputKind::File(file) = output_at(path).map_err(|error| io_failure(path, &error))?
+        else {
             return Ok(true);
         };
         if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
-            bail!(
-                "{}: refusing to overwrite a file of a session; name another file",
-                named()
-            );
+            let refused = "refusing to overwrite a file of a session";
+            let refused = Failure::options(refused).in_file(path);
+            return Err(refused.with_next("name another file").into());
         }
         if !replaces {
-            ui.warn(&format!(
-                "transcript: {}: the file exists; --force replaces it",
-                named()
-            ));
+            let exists = Failure::new("exists", "the file exists");
+            ui.report(exists.in_file(path).with_next("--force replaces it"));
         }
         Ok(replaces)
     }
@@ -105,7 +104,7 @@ impl Output {
         if path == Path::new("-") {
             return Ok(Self::plain());
         }
-        Self::to_file(path, replaces).with_context(|| path.display().to_string())
+        Ok(Self::to_file(path, replaces).map_err(|error| io_failure(path, &error))?)
     }
 
     /// Writes output for programs as it is, and text for people through the pager.

@@ -7,8 +7,8 @@ use transcript_engine::History;
 use transcript_ops::ConversationEnd;
 use transcript_resume::Policy;
 
-use crate::session;
-use crate::ui::{Ui, in_quotes};
+use crate::ui::Ui;
+use crate::{continuation, session};
 
 /// Options that choose a path.
 #[derive(Debug, Default, Args)]
@@ -79,26 +79,21 @@ impl PathArgs {
     /// and `None` for files that no client finds: outside of the folder that is named after their working folder, or with
     /// another name than an id.
     pub(crate) fn continue_command(&self, ui: &Ui, session: &History) -> Option<String> {
-        let word = |text: &str| {
-            let is_shown = !text.contains(char::is_control) && ui.escaping.escape(text) == *text;
-            is_shown.then(|| in_quotes(text))
-        };
+        let word = |text: &str| continuation::shell_word(ui, text);
         let file = session.source().path();
         if file == Path::new("-") {
             return None;
         }
         let row = session.row();
-        let folder = word(row.home()?)?;
         let line = self.line.map(|line| line.to_string());
-        let id = match self.at.as_ref().or(self.leaf.as_ref()).or(line.as_ref()) {
-            None => row.continued_in().map(|_| row.session_id.clone())?,
-            Some(entry) => {
-                let file = std::path::absolute(file).ok()?;
-                let (file, entry) = (word(file.to_str()?)?, word(entry)?);
-                format!("\"$(transcript fork {file} --at {entry})\"")
-            }
+        let Some(entry) = self.at.as_ref().or(self.leaf.as_ref()).or(line.as_ref()) else {
+            return continuation::command(ui, &row);
         };
-        Some(format!("cd {folder} && claude --resume {id}"))
+        let folder = word(row.home()?)?;
+        let file = std::path::absolute(file).ok()?;
+        let (file, entry) = (word(file.to_str()?)?, word(entry)?);
+        let fork = format!("transcript fork {file} --at {entry}");
+        Some(format!("cd {folder} && claude --resume \"$({fork})\""))
     }
 
     /// Returns the end of the conversation.

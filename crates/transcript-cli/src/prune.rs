@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use transcript_engine::archive::{Archive, PruneOptions};
 use transcript_engine::wire::PruneReport;
 use transcript_format::units::size;
+use transcript_ops::Failure;
 use transcript_render::count;
 
 use crate::progress::Progress;
@@ -53,24 +54,21 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             writeln!(out, "{}", ui.escaping.one_line(&session.path))?;
         }
         for kept in &report.kept {
-            ui.note(&format!(
-                "transcript: stays ({}): {}",
-                kept.reason, kept.path
-            ));
+            ui.note(&format!("stays ({}): {}", kept.reason, kept.path));
         }
         let bytes = report.pruned.iter().map(|session| session.bytes).sum();
         let sessions = count(report.pruned.len(), "session");
         ui.note(&if args.yes {
-            format!("transcript: {sessions} removed, {}", size(bytes))
+            format!("{sessions} removed, {}", size(bytes))
         } else {
             format!(
-                "transcript: {sessions} would be removed, {}; --yes removes them",
+                "{sessions} would be removed, {}; --yes removes them",
                 size(bytes)
             )
         });
     }
     for problem in &report.problems {
-        ui.warn(&format!("transcript: {problem}"));
+        ui.report(Failure::new("io", problem.as_str()));
     }
     Ok(exit::done_if(report.problems.is_empty()))
 }

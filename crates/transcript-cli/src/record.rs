@@ -24,7 +24,7 @@ pub(crate) fn print<T>(
     run: impl FnOnce(&mut dyn Sink) -> Result<T, Stop>,
 ) -> Result<T> {
     let mut lines = Lines {
-        out,
+        out: Records::new(out),
         is_terminal: ui.is_json_shown(),
         failed: None,
     };
@@ -37,8 +37,57 @@ pub(crate) fn print<T>(
     }
 }
 
-struct Lines<'o> {
+/// Writes records, of which the first has the version of the shape.
+pub(crate) struct Records<'o> {
     out: &'o mut dyn Write,
+    is_started: bool,
+}
+
+impl<'o> Records<'o> {
+    pub(crate) fn new(out: &'o mut dyn Write) -> Self {
+        Self {
+            out,
+            is_started: false,
+        }
+    }
+
+    /// Writes the record that `write` writes, with its newline.
+    pub(crate) fn write(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.is_started {
+            return write(self.out);
+        }
+        let mut first = Vec::new();
+        write(&mut first)?;
+        self.is_started = true;
+        self.out.write_all(&with_schema(first))
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Returns a record with the version of the shape, which is among the first fields of those that have one.
+fn with_schema(record: Vec<u8>) -> Vec<u8> {
+    const FIELD: &[u8] = b"\"schema\":";
+    const KIND: &[u8] = b"{\"kind\":\"";
+    let after_kind = record.strip_prefix(KIND).and_then(|rest| {
+        let end = rest.iter().position(|byte| *byte == b'"')?;
+        rest.get(end + 2..)
+    });
+    let fields = after_kind.or(record.get(1..)).unwrap_or_default();
+    if fields.starts_with(FIELD) || !record.starts_with(b"{\"") {
+        return record;
+    }
+    let head = format!("{{\"schema\":{},", wire::SCHEMA);
+    [head.as_bytes(), &record[1..]].concat()
+}
+
+struct Lines<'o> {
+    out: Records<'o>,
     is_terminal: bool,
     /// The error after which nothing more can be written.
     failed: Option<io::Error>,
@@ -56,8 +105,10 @@ impl Lines<'_> {
 impl Sink for Lines<'_> {
     fn json(&mut self, record: &[u8]) -> Result<(), Stop> {
         let record = record.trim_ascii_end();
-        let written = self.out.write_all(record);
-        let written = written.and_then(|()| self.out.write_all(b"\n"));
+        let written = self.out.write(|out| {
+            out.write_all(record)?;
+            out.write_all(b"\n")
+        });
         self.keep(written)
     }
 
@@ -65,11 +116,45 @@ impl Sink for Lines<'_> {
         &mut self,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Stop> {
-        let written = write(self.out);
+        let written = self.out.write(|out| write(out));
         self.keep(written)
     }
 
     fn is_terminal(&self) -> bool {
         self.is_terminal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_record_has_the_version_of_the_shape_once() {
+        for (record, shown) in [
+            (
+                r#"{"kind":"end","hits":0}"#,
+                r#"{"schema":1,"kind":"end","hits":0}"#,
+            ),
+            (
+                r#"{"kind":"row","schema":1,"n":2}"#,
+                r#"{"kind":"row","schema":1,"n":2}"#,
+            ),
+            (
+                r#"{"schema":1,"kind":"hit"}"#,
+                r#"{"schema":1,"kind":"hit"}"#,
+            ),
+            (r#"{"line":1}"#, r#"{"schema":1,"line":1}"#),
+            ("[]", "[]"),
+        ] {
+            let mut out = Vec::new();
+            let mut records = Records::new(&mut out);
+            for _ in 0..2 {
+                let line = format!("{record}\n");
+                records.write(|out| out.write_all(line.as_bytes())).unwrap();
+            }
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text, format!("{shown}\n{record}\n"));
+        }
     }
 }

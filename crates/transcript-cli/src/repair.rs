@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use transcript_engine::verify::repair::Repair;
-use transcript_engine::{ErrorKind, undo_repair};
-use transcript_ops::repair::{RepairSettings, Repaired, repair_session};
+use transcript_engine::{ErrorKind, SessionRow, undo_repair};
+use transcript_ops::repair::{RepairSettings, Repaired, UndoneRepair, repair_session};
 use transcript_ops::wire::{CompactedRecord, RepairReport};
+use transcript_render::TextStyle;
 
+use crate::complaint::failure_of;
 use crate::health::{refuse, write_health};
 use crate::progress::Progress;
-use crate::ui::{Ui, in_quotes};
-use crate::{exit, merge, record, salvage, session};
+use crate::ui::Ui;
+use crate::{continuation, exit, merge, record, salvage, session};
 
 /// Repair a damaged session
 ///
@@ -61,7 +63,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let path = session::find(ui, &args.session).map_err(|error| {
         let hint = "its folder exists: --salvage rebuilds the session from it";
         if salvage::is_absent(ui, &args.session) {
-            return error.context(hint);
+            return failure_of(&error).with_next(hint).into();
         }
         error
     })?;
@@ -77,12 +79,18 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             }
             undone => undone?,
         };
+        if args.json {
+            let undone = UndoneRepair::new(&path, &repaired);
+            record::write(&mut io::stdout(), &undone)?;
+            return Ok(exit::DONE);
+        }
         writeln!(
             io::stdout(),
             "restored {}; the repaired session is {}",
             path.display(),
             repaired.display()
         )?;
+        continuation::note(ui, &[path]);
         return Ok(exit::DONE);
     }
     let progress = Progress::start(ui);
@@ -106,7 +114,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.json {
         record::write(&mut out, &report)?;
     } else {
-        print(&mut out, details, &report)?;
+        print(ui, &mut out, details, &report)?;
     }
     drop(out);
     merge::warn_of(ui, &report.not_copied);
@@ -119,61 +127,41 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<()> {
+fn print(ui: &Ui, out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<()> {
     for action in repair.actions() {
         let place = action
             .line
             .map_or_else(|| "new".to_owned(), |line| format!("line {line}"));
         let (code, action, detail) = (action.code.as_str(), action.action.name(), &action.detail);
-        writeln!(out, "{place}: {action} ({code}): {detail}")?;
+        let text = format!("{place}: {action} ({code}): {detail}");
+        ui.write_wrapped(out, &text, "  ", TextStyle::default())?;
     }
     if repair.is_empty() && repair.refusal().is_none() {
         writeln!(out, "nothing to repair")?;
     }
-    write_health(out, "before", &repair.before())?;
+    write_health(ui, out, "before", &repair.before())?;
     if let Some(refusal) = repair.refusal() {
-        writeln!(out, "not repaired: {}", refusal.words())?;
+        let text = format!("not repaired: {}", refusal.words());
+        ui.write_wrapped(out, &text, "  ", TextStyle::default())?;
         return Ok(());
     }
-    write_health(out, "after ", &repair.after())?;
+    write_health(ui, out, "after ", &repair.after())?;
     if let Some(compacted) = &report.compacted {
         write_sizes(out, compacted)?;
     }
     if let Some(old) = &report.old {
         writeln!(out, "the old file is {}; --undo restores it", old.display())?;
     } else if report.out.is_none() && !repair.is_empty() {
-        writeln!(
-            out,
-            "nothing was written; --keep-id replaces the session, --out FILE writes a copy"
-        )?;
+        let text = "nothing was written; --keep-id replaces the session, --out FILE writes a copy";
+        ui.write_wrapped(out, text, "  ", TextStyle::default())?;
         return Ok(());
     }
     let session = report.out.as_ref().unwrap_or(&report.path);
-    if let (Some(id), Some(folder)) = (session.file_stem(), &report.cwd)
-        && !repair.is_empty()
-    {
-        writeln!(
-            out,
-            "continue with: cd {} && claude --resume {}",
-            quoted(folder),
-            quoted(&id.to_string_lossy())
-        )?;
+    let command = continuation::command(ui, &SessionRow::at(session));
+    if let Some(command) = command.filter(|_| !repair.is_empty()) {
+        writeln!(out, "{}", continuation::line(&command))?;
     }
     Ok(())
-}
-
-/// Returns a word for a shell, without control characters.
-fn quoted(text: &str) -> String {
-    let is_plain =
-        |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
-    if text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    let text: String = text
-        .chars()
-        .filter(|character| !character.is_control())
-        .collect();
-    in_quotes(&text)
 }
 
 /// Writes the bytes of the types of which lines are moved, and of all of them.

@@ -114,6 +114,10 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         }
         ui.read_from(Arc::new(RedactedDisk::new(ui.disk(), redactor)));
     }
+    if args.format == Format::Json && args.target.is_none() {
+        // The same as `--json`.
+        ui.reports_in_json();
+    }
     let ui = &*ui;
     args.path_args.take_line(&mut args.session);
     let args = &args;
@@ -262,7 +266,7 @@ fn note_subagents(ui: &Ui, conversation: &Conversation<'_>, is_stdin: bool) {
     }
     if hidden > 0 {
         let hidden = count(hidden, "subagent");
-        ui.note(&format!("note: {hidden}; --sidechains shows them"));
+        ui.note(&format!("{hidden}; --sidechains shows them"));
     }
 }
 
@@ -273,14 +277,14 @@ pub(crate) fn print_finding_count(ui: &Ui, tree: &Tree<'_>, path: &ConversationP
     }
     if let Some(refusal) = path.refusal {
         let words = explain::describe_refusal(tree.index(), refusal);
-        ui.note(&format!("note: {words}"));
+        ui.note(&words);
     }
     let is_damage = |finding: &Finding| finding.code.severity() == Severity::Damage;
     let findings = explain::findings(tree, path);
     let damage = findings.into_iter().filter(is_damage).count();
     if damage > 0 {
         let findings = count(damage, "finding");
-        ui.note(&format!("note: {findings}; --explain lists them"));
+        ui.note(&format!("{findings}; --explain lists them"));
     }
 }
 

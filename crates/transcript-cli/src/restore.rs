@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use jiff::Zoned;
 use transcript_engine::archive::{Archive, RestoreOptions};
@@ -12,11 +12,12 @@ use transcript_engine::catalog::moment;
 use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::RestoreReport;
 use transcript_format::units::size;
+use transcript_ops::Failure;
 use transcript_render::count;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{archive, exit, record, session};
+use crate::{archive, continuation, exit, record, session};
 
 /// Restore sessions from the archive
 ///
@@ -67,7 +68,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let mut sessions = Vec::new();
         for id in &args.sessions {
             let Some(path) = archive::find(ui, id)? else {
-                bail!("{id}: no such archived session; `transcript list --archived` shows them");
+                let failure = Failure::new("not-found", format!("{id}: no such archived session"));
+                let next = "`transcript list --archived` shows them";
+                return Err(failure.with_next(next).into());
             };
             sessions.extend(name_of(ui, &path));
         }
@@ -106,18 +109,20 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         if report.present > 0 {
             done.push_str(&format!("; {} were there already", report.present));
         }
-        ui.note(&format!("transcript: {done}"));
+        ui.note(&done);
+        let restored: Vec<_> = report.restored.iter().map(PathBuf::from).collect();
+        continuation::note(ui, &restored);
     }
     if report.omitted > 0 {
         let files = count(report.omitted, "file");
         ui.note(&format!(
-            "transcript: {files} omitted: they belong next to a folder named projects"
+            "{files} omitted: they belong next to a folder named projects"
         ));
     }
     warn_of_sweep(ui, &report, kept);
     for refused in &report.refused {
-        let reason = ui.escaping.one_line(&refused.reason);
-        ui.warn(&format!("transcript: not restored: {reason}"));
+        let text = format!("not restored: {}", refused.reason);
+        ui.report(Failure::new("refused", text).at(Path::new(&refused.path)));
     }
     Ok(exit::done_if(report.refused.is_empty() && !is_incomplete))
 }
@@ -134,7 +139,7 @@ fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
     let sessions = count(report.at_risk.len(), "session");
     let kept = kept.unwrap_or_default();
     ui.warn(&format!(
-        "transcript: Claude Code keeps sessions for {kept} days and will delete {sessions} of these again, the first {when}; restore with --renew, or raise cleanupPeriodDays in its settings first"
+        "Claude Code keeps sessions for {kept} days and will delete {sessions} of these again, the first {when}; restore with --renew, or raise cleanupPeriodDays in its settings first"
     ));
 }
 

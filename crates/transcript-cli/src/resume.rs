@@ -14,14 +14,13 @@ use transcript_messages::{Block, Message};
 use transcript_ops::request::{BuiltRequest, RequestSettings, other_format, with_request};
 use transcript_ops::wire::{self, ResumeRefusal, TokensRecord};
 use transcript_reader::{EntryNo, Index};
-use transcript_render::{Escaping, count, cut_text, explain, joined, minute};
+use transcript_render::{Escaping, TextStyle, count, cut_text, explain, joined, minute};
 use transcript_resume::{PathState, Policy};
-use unicode_width::UnicodeWidthStr;
 
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
-use crate::ui::{Ui, terminal_width};
-use crate::{exit, record, replay, session};
+use crate::ui::{Ui, lines, terminal_width};
+use crate::{continuation, exit, record, replay, session};
 
 /// The width of the labels of a summary, in columns.
 const LABEL_WIDTH: usize = 13;
@@ -182,15 +181,17 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     if let Some(refusal) = request.path.refusal {
         // Without a request there is nothing to sum up.
         let reason = explain::describe_refusal(index, refusal);
-        writeln!(out, "{name} cannot be resumed: {reason}")?;
-        return Ok(());
+        let text = format!("{name} cannot be resumed: {reason}");
+        return Ok(ui.write_wrapped(out, &text, "  ", TextStyle::default())?);
     }
     let tokens = built.tokens();
-    match tokens.over {
-        None => writeln!(out, "{name} can be resumed")?,
-        Some(_) => writeln!(out, "{name} can be resumed, but its request is too long")?,
-    }
+    let but = tokens.over.map_or("", |_| ", but its request is too long");
+    let text = format!("{name} can be resumed{but}");
+    ui.write_wrapped(out, &text, "  ", TextStyle::default())?;
     let mut line = |label: &str, text: String| {
+        if text.is_empty() {
+            return Ok(());
+        }
         // Escaped before it is broken: an escaped character is wider.
         let text = escaping.one_line(&text);
         let columns = terminal_width().map(|width| width.saturating_sub(LABEL_WIDTH));
@@ -201,7 +202,10 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
         io::Result::Ok(())
     };
     line("title", state.title.clone().unwrap_or_default())?;
-    let folder = state.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
+    // The folder in which it is continued, as in the command below: a move does not change what the lines name.
+    let row = session.row();
+    let home = row.home().or(state.cwd.as_deref());
+    let folder = home.map(|folder| ui.render.below_home(folder));
     // Clients write `HEAD` outside of a repository.
     let branch = state.git_branch.clone().filter(|branch| branch != "HEAD");
     let model = request.model.clone().or(state.model.clone());
@@ -273,7 +277,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
     }
     let command = args.path_args.continue_command(ui, session);
     if let Some(command) = command {
-        writeln!(out, "to continue: {command}")?;
+        writeln!(out, "{}", continuation::line(&command))?;
     }
     Ok(())
 }
@@ -305,25 +309,6 @@ fn too_long(args: &Args, tokens: &TokensRecord, model: &str) -> String {
             )
         }
     }
-}
-
-/// Breaks a text at spaces into lines of at most `columns`, unless a word is longer.
-fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let mut end = rest.len();
-        // By width and not by length: letters of some scripts take two columns.
-        while columns.is_some_and(|columns| rest[..end].width() > columns) {
-            // A word that is longer, such as a path, stays whole, so that it can be copied.
-            let Some(space) = rest[..end].rfind(' ') else {
-                break;
-            };
-            end = space;
-        }
-        let line = &rest[..end];
-        rest = rest[end..].trim_start();
-        (!line.is_empty()).then_some(line)
-    })
 }
 
 /// Counts equal names: `12 (10 reminder, 2 no-content)`; empty if there are none.
@@ -520,6 +505,6 @@ mod tests {
         assert_eq!(broken(Some(17)), ["~/src/海辺 · main", "· sonnet"]);
         assert_eq!(broken(Some(16)), ["~/src/海辺 ·", "main · sonnet"]);
         assert_eq!(broken(Some(1)), ["~/src/海辺", "·", "main", "·", "sonnet"]);
-        assert_eq!(lines("", Some(9)).count(), 0);
+        assert_eq!(lines("", Some(9)).collect::<Vec<_>>(), [""]);
     }
 }

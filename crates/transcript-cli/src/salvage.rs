@@ -40,8 +40,8 @@ pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> R
         let (code, name) = (action.code.as_str(), action.action.name());
         writeln!(stdout, "{name} ({code}): {}", action.detail)?;
     }
-    write_health(&mut stdout, "before", &salvage.details().before())?;
-    write_health(&mut stdout, "after ", &salvage.details().after())?;
+    write_health(ui, &mut stdout, "before", &salvage.details().before())?;
+    write_health(ui, &mut stdout, "after ", &salvage.details().after())?;
     match out {
         Some(out) => writeln!(stdout, "the salvaged session is {}", out.display())?,
         None => writeln!(stdout, "nothing was written; --out FILE writes the session")?,

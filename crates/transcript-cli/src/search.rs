@@ -11,6 +11,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript_engine::catalog::{Catalog, CatalogSession, Hit, QueryError, Search};
 use transcript_format::time;
+use transcript_ops::Failure;
+use transcript_ops::failure::message_of;
 use transcript_ops::search::{
     SearchError, SearchOutput, SearchRun, SearchSettings, SortName, trimmed, with_search,
 };
@@ -43,7 +45,7 @@ const MAX_NAMED_SESSIONS: usize = 3;
 /// since:, until:. `transcript help queries` explains them. Lower-case words match any case. Quote the query for the shell, or put -- before
 /// one with a minus. The exit code is 1 if nothing is found.
 #[derive(Debug, ClapArgs)]
-#[command(mut_arg("last", |arg| arg.long("limit").help("At most N hits [default: 50; all with --json]")))]
+#[command(mut_arg("last", |arg| arg.help("At most N hits [default: 50; all with --json]")))]
 #[command(mut_arg("sidechains", |arg| arg.help("Also search subagents, which is the default; agent:none excludes them")))]
 pub(crate) struct Args {
     /// Words, phrases and filters to search for
@@ -111,7 +113,7 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'
     let end = found.search.end();
     let mut out = Output::paged_unless(args.json);
     let written = if args.json {
-        let mut warn = |failure| ui.warn(&format!("transcript: {failure}"));
+        let mut warn = |failure: Failure| ui.report(failure);
         record::print(ui, &mut out, |sink| found.write(settings, sink, &mut warn))
     } else {
         write(ui, args, &mut found, &mut out)
@@ -119,9 +121,9 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'
     out.finish_after(written)?;
     // Only now: hits are read while they are printed, and a pager has the screen until here.
     let problems = found.search.problems();
-    let has_problems = !problems.is_empty();
+    let has_problems = !problems.is_empty() || !found.catalog.problems().is_empty();
     for problem in problems {
-        ui.warn(&format!("transcript: {problem}"));
+        ui.report(problem);
     }
     if end.unread > 0 {
         let unread = count(end.unread, "damaged line or file");
@@ -228,13 +230,20 @@ fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
         .clone()
         .sort(transcript_engine::catalog::Sort::Rank)
         .limit(0);
-    for part in &parts {
+    let mut numbers = Vec::new();
+    for (part, word) in parts.iter().zip(query.words()) {
         let search = catalog.search(part, &options)?;
         let paths = search.session_paths();
         sessions.retain(|session| paths.contains(&*session.path));
-        if sessions.is_empty() {
-            return Ok(None);
-        }
+        numbers.push((ui.escaping.one_line(&word), paths.len()));
+    }
+    if sessions.is_empty() {
+        let numbers = numbers.iter().map(|(word, number)| match number {
+            0 => format!("{word}: in none"),
+            _ => format!("{word}: in {}", count(*number, "session")),
+        });
+        let numbers: Vec<String> = numbers.collect();
+        return Ok(Some(format!("alone: {}", numbers.join(", "))));
     }
     sessions.sort_by_key(|session| Reverse(session.modified));
     let names = Names::new(ui, catalog);
@@ -277,15 +286,14 @@ fn write(ui: &Ui, args: &Args, found: &mut SearchRun<'_>, out: &mut Output) -> R
 
 /// Prints the error of a query; on a terminal, with its position.
 fn complain(ui: &Ui, query: &str, error: &QueryError) {
-    let mut text = format!("transcript: {error}");
+    ui.report(Failure::new("bad-query", error.to_string()));
     // An arrow below the query only helps where both are in one place: not in a log.
-    if io::stderr().is_terminal() {
+    if io::stderr().is_terminal() && !ui.is_json() {
         let start: String = query.chars().take(error.position()).collect();
         let line = |text: &str| ui.escaping.escape(&text.replace('\n', " ")).into_owned();
         let before = " ".repeat(line(&start).width());
-        text.push_str(&format!("\n  {}\n  {before}^", line(query)));
+        ui.warn(&format!("  {}\n  {before}^", line(query)));
     }
-    ui.warn(&text);
 }
 
 /// The names of sessions as other commands take them.
@@ -358,7 +366,8 @@ impl Printer<'_> {
                 Ok(hit) => trimmed(hit, self.context),
                 // The file changed after it was searched: the other hits are not affected.
                 Err(error) => {
-                    self.ui.warn(&format!("transcript: {error}"));
+                    let text = message_of(&error);
+                    self.ui.report(Failure::new("unreadable", text));
                     continue;
                 }
             };

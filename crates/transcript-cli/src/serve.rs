@@ -86,7 +86,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let served = serve(options, |url| {
         printed = print(args, url);
         if args.open && !open(url) {
-            ui.note("note: no browser could be started; open the address yourself");
+            ui.note("no browser could be started; open the address yourself");
         }
     });
     printed?;

@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use jiff::Zoned;
-use transcript_engine::{Error, ErrorKind, History, SessionRow, Store};
+use transcript_engine::{Error, ErrorKind, History, MIN_PREFIX, SessionRow, Store};
 use transcript_ops::context::LATEST;
-use transcript_ops::{self as ops, FindError, FoundBy, FoundSession};
+use transcript_ops::{self as ops, Failure, FindError, FoundBy, FoundSession};
 use transcript_reader::{Source, subagents_on};
 use transcript_render::{and_more, cut_text, minute};
 use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
@@ -28,7 +28,8 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
     let root = ui.root.as_ref();
     // The default folder may not exist yet (the client creates it); an explicit --root must.
     if let Some(missing) = root.filter(|root| !RealDisk.exists(root)) {
-        bail!("--root: {}: no such directory", missing.display());
+        let text = format!("--root: {}: no such directory", missing.display());
+        return Err(Failure::new("not-found", text).at(missing).into());
     }
     let store = root.map(Store::new).or_else(Store::from_env);
     store.context("cannot find the home directory; name the projects folder with --root DIR")
@@ -77,10 +78,11 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     let path = find(ui, argument)?;
     if !RealDisk.exists(&path) {
         // How to put it back was said when it was found.
-        bail!(
-            "{}: the session is only in the archive; restore it before you write to it",
-            argument.display()
-        );
+        let text = "the session is only in the archive";
+        let archived = Failure::new("not-here", text).in_file(argument);
+        return Err(archived
+            .with_next("restore it before you write to it")
+            .into());
     }
     Ok(path)
 }
@@ -89,7 +91,7 @@ pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 /// Prints the path that was found, unless it was given.
 pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Result<FoundSession> {
     let found = context(ui).find(argument, project);
-    let found = found.map_err(|error| not_found(ui, argument, error))?;
+    let found = found.map_err(|error| not_found(ui, argument, project, error))?;
     let path = found.path.display();
     match found.by {
         FoundBy::Name => ui.note(&format!("found: {path}")),
@@ -108,7 +110,7 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
 }
 
 /// Returns the error for a session that was not found, with advice.
-fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
+fn not_found(ui: &Ui, argument: &Path, project: Option<&Path>, error: FindError) -> anyhow::Error {
     let error = match error {
         FindError::NoStore => match store(ui) {
             Ok(_) => FindError::NoStore,
@@ -117,16 +119,26 @@ fn not_found(ui: &Ui, argument: &Path, error: FindError) -> anyhow::Error {
         error => error,
     };
     let text = argument.to_string_lossy();
+    // What is long enough and no id may be a title.
+    let is_title = text.len() >= MIN_PREFIX;
+    let is_missing = |error: &Error| {
+        error.kind() == ErrorKind::NoSuchSession || error.kind() == ErrorKind::NotAnId && is_title
+    };
     match error {
-        FindError::Session(error) if error.kind() == ErrorKind::NoSuchSession => match store(ui) {
-            Ok(store) if text == LATEST => {
-                anyhow!("no sessions yet in {}", store.root().display())
+        FindError::Session(error) if is_missing(&error) => match store(ui) {
+            Ok(store) if project.is_some() => {
+                let named = project.unwrap_or(argument).display();
+                let text = format!("{text}: no such session in a project `{named}`");
+                let failure = Failure::new("not-found", text).at(store.root());
+                let next = "`transcript list --by project` shows the projects";
+                failure.with_next(next).into()
             }
-            Ok(store) => no_such_session(&store, &text),
+            Ok(store) if text == LATEST => no_session_yet(&store).into(),
+            Ok(store) => no_such_session(&store, &text).into(),
             Err(error) => error,
         },
-        FindError::Session(error) => explained(ui, &text, error),
-        error => error.into(),
+        FindError::Session(error) => explained(ui, &text, &error).into(),
+        error => Failure::from(error).into(),
     }
 }
 
@@ -158,22 +170,42 @@ pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
     agents.collect()
 }
 
+/// Says that there is no session.
+fn no_session_yet(store: &Store) -> Failure {
+    let root = store.root();
+    let text = format!("no sessions yet in {}", root.display());
+    Failure::new("not-found", text).at(root)
+}
+
 /// Says that no session has an id, and of how many.
-fn no_such_session(store: &Store, id: &str) -> anyhow::Error {
-    let root = store.root().display();
+fn no_such_session(store: &Store, id: &str) -> Failure {
+    let root = store.root();
     let count = store.list().map_or(0, |listing| listing.rows.len());
-    match count {
-        0 => anyhow!("{id}: no such file or session: no sessions yet in {root}"),
-        _ => anyhow!(
-            "{id}: no such file or session: none of the {count} in {root} has this id or title; `transcript list` shows them, `transcript list --text TEXT` those with a text"
-        ),
+    if count == 0 {
+        let text = no_session_yet(store).message;
+        return Failure::new(
+            "not-found",
+            format!("{id}: no such file or session: {text}"),
+        )
+        .at(root);
     }
+    let text = format!(
+        "{id}: no such file or session: none of the {count} in {} has this id or title",
+        root.display()
+    );
+    let next = "`transcript list` shows them, `transcript list --text TEXT` those with a text";
+    Failure::new("not-found", text).at(root).with_next(next)
 }
 
 /// Lists the sessions that an ambiguous id matches, so that one can be chosen.
-fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
+fn explained(ui: &Ui, id: &str, error: &Error) -> Failure {
+    if error.kind() == ErrorKind::NotAnId {
+        let text = format!("{id}: no such file, and too short for the id of a session");
+        let failure = Failure::new("not-an-id", text).at(error.path());
+        return failure.with_next("give at least its first 4 letters or digits");
+    }
     if error.kind() != ErrorKind::Ambiguous {
-        return anyhow!(error).context(format!("{id}: no such file or session"));
+        return error.into();
     }
     let rows: Vec<_> = error
         .candidates()
@@ -201,7 +233,10 @@ fn explained(ui: &Ui, id: &str, error: Error) -> anyhow::Error {
         more if more.is_empty() => more,
         more => format!("\n  …{more}"),
     };
-    anyhow!("{id} is ambiguous: {count} sessions match:{list}{more}")
+    let text = format!("{id} is ambiguous: {count} sessions match:{list}{more}");
+    Failure::new("ambiguous", text)
+        .at(error.path())
+        .with_next("name one with more characters of its id, or with its path")
 }
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can

@@ -37,6 +37,6 @@ pub(crate) fn paths(
 /// Names the files and folders that cannot be read.
 pub(crate) fn note_problems(ui: &Ui, catalog: &Catalog) {
     for problem in catalog.problems() {
-        ui.note(&format!("transcript: {problem}"));
+        ui.report(problem);
     }
 }

@@ -32,6 +32,7 @@ use crate::closed::Closed;
 use crate::filter::EntryFilter;
 use crate::pager::Output;
 use crate::progress::Progress;
+use crate::record::Records;
 use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
 use crate::{archive, exit, session};
@@ -381,7 +382,7 @@ fn event_printer<'o>(
     if args.json {
         return EventPrinter::Json(Json {
             ui,
-            out,
+            out: Records::new(out),
             opens: targets.has_folder(),
             changes: args.changes,
             raw_entries: args.raw_entries,
@@ -652,9 +653,8 @@ impl TailCommand<'_, '_> {
 
     fn note_earlier_match(&self) {
         if !self.text_matches.is_empty() {
-            self.ui.note(
-                "note: the text is in an earlier turn; --until looks for it in the last turn",
-            );
+            self.ui
+                .note("the text is in an earlier turn; --until looks for it in the last turn");
         }
     }
 

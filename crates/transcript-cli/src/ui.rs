@@ -10,11 +10,14 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use transcript_engine::archive::{ArchiveDisk, ArchiveOptions};
-use transcript_render::{Escaping, RenderOptions, Tools};
+use transcript_render::{Escaping, RenderOptions, TextStyle, Tools};
 use transcript_storage::ReadDisk;
+use unicode_width::UnicodeWidthStr;
 
 use transcript_ops::context::archive_options;
 use transcript_ops::{Failure, wire};
+
+use crate::complaint::{StandardError, failure_of};
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -64,6 +67,9 @@ pub(crate) struct Ui {
     is_json_shown: bool,
     /// The width of the page, in columns.
     pub(crate) width: usize,
+    /// The width of the terminal, in columns, if standard output is one.
+    terminal: Option<usize>,
+    errors: StandardError,
 }
 
 impl Ui {
@@ -106,7 +112,9 @@ impl Ui {
             #[cfg(feature = "browse")]
             is_coloured: coloured,
             width,
+            terminal: terminal_width(),
             is_json_shown: is_terminal && escaping == Escaping::Visible,
+            errors: StandardError::of(env::args_os()).escaping(escaping),
         }
     }
 
@@ -183,54 +191,107 @@ impl Ui {
 
     /// Writes an error and its causes to standard error.
     pub(crate) fn complain(&self, error: &anyhow::Error) {
-        let mut text = format!("transcript: {}", in_words(error));
-        for cause in error.chain().skip(1).map(ToString::to_string) {
-            let cause = without_number(&cause);
-            // Some errors already have the text of their cause.
-            if !text.to_lowercase().ends_with(&cause.to_lowercase()) {
-                text.push_str(&format!(": {cause}"));
-            }
-        }
-        self.warn(&text);
+        self.errors.error(&failure_of(error));
     }
 
-    /// Writes a line to standard error, unless `--quiet` is given.
+    /// Writes a failure to standard error.
+    pub(crate) fn report(&self, failure: impl Into<Failure>) {
+        self.errors.error(&failure.into());
+    }
+
+    /// Writes a note to standard error, unless `--quiet` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// Writes a line to standard error. Errors are ignored: they could not be reported.
+    /// Writes a note to standard error, even with `--quiet`.
     pub(crate) fn warn(&self, text: &str) {
-        let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
+        self.errors.note(text);
     }
-}
 
-/// Returns the text of an error of the system without its number: `Permission denied (os error 13)`.
-fn without_number(text: &str) -> &str {
-    text.strip_suffix(')')
-        .and_then(|text| text.rsplit_once(" (os error "))
-        .filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
-        .map_or(text, |(text, _)| text)
-}
+    /// Returns whether errors are records.
+    pub(crate) fn is_json(&self) -> bool {
+        self.errors.is_json()
+    }
 
-/// Returns the message of an error, which names an option as it is written on the command line.
-fn in_words(error: &anyhow::Error) -> String {
-    let text = error.to_string();
-    let failure = error.downcast_ref::<Failure>();
-    let option = failure.and_then(Failure::named_option);
-    let Some(option) = option.filter(|option| text.starts_with(option)) else {
-        return text;
-    };
-    let mut name = String::from("--");
-    for letter in option.chars() {
-        if letter.is_ascii_uppercase() {
-            name.push('-');
+    /// Writes errors as records from now on, as with `--json`.
+    pub(crate) fn reports_in_json(&mut self) {
+        self.errors = self.errors.as_json();
+    }
+
+    /// Writes a text for people, broken at spaces where the terminal ends; `indent` is before the second line and all others.
+    pub(crate) fn write_wrapped(
+        &self,
+        out: &mut dyn Write,
+        text: &str,
+        indent: &str,
+        style: TextStyle,
+    ) -> io::Result<()> {
+        for line in self.broken(text, indent) {
+            let words = line.trim_start();
+            let (margin, _) = line.split_at(line.len() - words.len());
+            writeln!(out, "{margin}{style}{words}{style:#}")?;
         }
-        name.push(letter.to_ascii_lowercase());
+        Ok(())
     }
-    format!("{name}{}", &text[option.len()..])
+
+    /// Writes a text as [`Self::write_wrapped`] does, with a style for a part of it.
+    pub(crate) fn write_marked(
+        &self,
+        out: &mut dyn Write,
+        text: &str,
+        indent: &str,
+        part: &str,
+        style: TextStyle,
+    ) -> io::Result<()> {
+        let mut is_marked = false;
+        for line in self.broken(text, indent) {
+            match line.split_once(part).filter(|_| !is_marked) {
+                Some((before, after)) => {
+                    is_marked = true;
+                    writeln!(out, "{before}{style}{part}{style:#}{after}")?;
+                }
+                None => writeln!(out, "{line}")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, text: &str, indent: &str) -> Vec<String> {
+        let Some(width) = self.terminal else {
+            return vec![text.to_owned()];
+        };
+        let mut broken = lines(text, Some(width));
+        let first = broken.next().unwrap_or_default();
+        let rest = text[first.len()..].trim_start();
+        let columns = width.saturating_sub(indent.len());
+        let rest = lines(rest, Some(columns)).filter(|line| !line.is_empty());
+        let rest = rest.map(|line| format!("{indent}{line}"));
+        std::iter::once(first.to_owned()).chain(rest).collect()
+    }
+}
+
+/// Breaks a text at spaces into lines of at most `columns`, unless a word is longer. An empty text is one line.
+pub(crate) fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut end, start) = (text.len(), text.len() - text.trim_start().len());
+        // By width and not by length: letters of some scripts take two columns.
+        while columns.is_some_and(|columns| text[..end].width() > columns) {
+            // A word that is longer, such as a path, stays whole, so that it can be copied.
+            let Some(space) = text[..end].rfind(' ').filter(|space| *space > start) else {
+                break;
+            };
+            end = space;
+        }
+        let (line, after) = text.split_at(end);
+        let after = after.trim_start();
+        rest = Some(after).filter(|after| !after.is_empty());
+        Some(line)
+    })
 }
 
 /// Returns a word for a shell, in quotes.

@@ -10,16 +10,17 @@ use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Timestamp;
-use transcript_engine::catalog::Catalog;
+use transcript_engine::SessionRow;
 use transcript_engine::catalog::usage::{
     self, Block, By, ClientTotal, ContextSize, Key, Report, Row, Sums, Usage, sort_by_cost,
 };
+use transcript_engine::catalog::{Catalog, CatalogSession};
 use transcript_format::units::dollars;
 use transcript_ops::usage::{CountedUsage, ShownRows, UsageSettings, with_usage};
 use transcript_ops::wire::{CostRecord, StatusRecord};
 use transcript_ops::{Failure, Selection};
-use transcript_reader::{Listing, SessionFile, SessionFiles};
-use transcript_render::{count, cut_text};
+use transcript_reader::{Listing, SessionFile, SessionFiles, Source};
+use transcript_render::{TextStyle, count, cut_text};
 use transcript_storage::{ReadDisk, RealDisk};
 use unicode_width::UnicodeWidthStr;
 
@@ -64,7 +65,7 @@ pub(crate) struct Args {
     /// Only requests up to TIME
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only sessions of the project at PATH, in any of its worktrees
+    /// Only sessions of the project at PATH, in any of its worktrees; or of the projects with this in their path
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
     /// Only N rows: the latest, or the most expensive
@@ -168,7 +169,7 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
     };
     // Only now: while a pager runs, it has the screen.
     for problem in counted.usage.problems() {
-        ui.warn(&format!("transcript: {problem}"));
+        ui.report(problem);
     }
     if total.sums.requests == 0 {
         ui.note(&format!(
@@ -182,22 +183,20 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
         .filter(|most| total.sums.cost.is_some_and(|cost| cost > *most));
     if let Some(most) = above {
         let cost = total.sums.cost.unwrap_or_default();
-        ui.warn(&format!(
-            "transcript: {} is above {}",
-            dollars(cost),
-            dollars(most)
-        ));
+        ui.warn(&format!("{} is above {}", dollars(cost), dollars(most)));
     }
     let unread = unread_files(&counted.usage);
     if let (None, Some(most), Some(unread)) = (above, args.warn_above, &unread) {
         let most = dollars(most);
         ui.warn(&format!(
-            "transcript: whether the total is above {most} is not known: {unread} could not be read"
+            "whether the total is above {most} is not known: {unread} could not be read"
         ));
     }
+    let is_found = counted.catalog.problems().is_empty();
     // The process ends, which frees all of it at once.
     std::mem::forget(counted);
-    Ok(exit::done_if(above.is_none() && unread.is_none()))
+    let is_whole = unread.is_none() && is_found;
+    Ok(exit::done_if(above.is_none() && is_whole))
 }
 
 /// Returns whether the sums of deleted sessions stay; sets it first, if it is to be set.
@@ -276,8 +275,17 @@ impl Reporter<'_> {
             "webSearch",
             "costNanoUsd",
             "unknownModels",
+            "costUsd",
         ];
-        let head: Vec<String> = names.chain(fields.map(str::to_owned)).collect();
+        // What a key alone does not say.
+        let place = |kind: By| by.iter().position(|by| *by == kind);
+        let about = [
+            place(By::Session).map(|at| ("title", at, self.titles(texts(&rows, at)))),
+            place(By::Project).map(|at| ("folder", at, self.folders(texts(&rows, at)))),
+        ];
+        let about: Vec<_> = about.into_iter().flatten().collect();
+        let more = about.iter().map(|(name, ..)| (*name).to_owned());
+        let head: Vec<String> = names.chain(fields.map(str::to_owned)).chain(more).collect();
         // The line ends of RFC 4180, which spreadsheets expect.
         write!(out, "{}\r\n", head.join(","))?;
         for row in &rows {
@@ -298,10 +306,16 @@ impl Reporter<'_> {
                 tokens.web_search,
             ];
             let cost = sums.cost.map(|cost| cost.to_string()).unwrap_or_default();
+            let dollars = sums.cost.map(in_dollars).unwrap_or_default();
+            let more = about.iter().map(|(_, at, values)| {
+                let value = values.get(&row.keys[*at].to_string());
+                let value = value.map(|value| self.ui.escaping.one_line(value));
+                quoted(&value.unwrap_or_default())
+            });
             let unknown: Vec<&str> = sums.unknown_models.iter().map(|name| &**name).collect();
             let unknown = quoted(&self.ui.escaping.one_line(&unknown.join(" ")));
             let fields = keys.chain(numbers.map(|number| number.to_string()));
-            let fields: Vec<String> = fields.chain([cost, unknown]).collect();
+            let fields: Vec<String> = fields.chain([cost, unknown, dollars]).chain(more).collect();
             write!(out, "{}\r\n", fields.join(","))?;
         }
         Ok(total)
@@ -329,14 +343,15 @@ impl Reporter<'_> {
         let blocks = counted.usage.blocks_by_key(report, prices, now);
         // Titles are read from the files of sessions, which takes longer than the counts of a cache.
         let titles = match by[..] {
-            [By::Session] => self.titles(rows.iter().filter_map(|row| match &row.keys[0] {
-                Key::Text(id) => Some(&**id),
-                _ => None,
-            })),
+            [By::Session] => self.titles(texts(&rows, 0)),
             _ => HashMap::new(),
         };
+        let folders = match by.iter().position(|by| *by == By::Project) {
+            Some(at) => self.folders(texts(&rows, at)),
+            None => HashMap::new(),
+        };
         let name = |row: &Row| {
-            let name = self.name(by, row);
+            let name = self.name(by, row, &folders);
             match titles.get(&name) {
                 // The start of an id is enough to name a session.
                 Some(title) => {
@@ -374,7 +389,9 @@ impl Reporter<'_> {
         let shown = self.args.limit.unwrap_or(DEFAULT_DAYS);
         let earlier = days.len().saturating_sub(shown);
         days.drain(..earlier);
-        self.print_table(out, "day", &days, &|row| self.name(&[By::Day], row))?;
+        self.print_table(out, "day", &days, &|row| {
+            self.name(&[By::Day], row, &HashMap::new())
+        })?;
         if earlier > 0 {
             let days = count(earlier, "day");
             self.dim(out, &format!("… and {days} before: --by day shows all"))?;
@@ -383,7 +400,9 @@ impl Reporter<'_> {
         sort_by_cost(&mut models);
         if models.len() > 1 {
             writeln!(out)?;
-            self.print_table(out, "model", &models, &|row| self.name(&[By::Model], row))?;
+            self.print_table(out, "model", &models, &|row| {
+                self.name(&[By::Model], row, &HashMap::new())
+            })?;
         }
         self.print_total(out, &total, without_time)?;
         Ok(total)
@@ -423,7 +442,9 @@ impl Reporter<'_> {
             let more = rows.len().saturating_sub(MAX_PARTS);
             rows.truncate(MAX_PARTS);
             writeln!(out)?;
-            self.print_table(out, head, &rows, &|row| self.name(&kinds, row))?;
+            self.print_table(out, head, &rows, &|row| {
+                self.name(&kinds, row, &HashMap::new())
+            })?;
             if more > 0 {
                 let more = count(more, "row");
                 let name = by.name();
@@ -446,8 +467,8 @@ impl Reporter<'_> {
         Ok(total)
     }
 
-    /// Returns the name of a row, for people.
-    fn name(&self, by: &[By], row: &Row) -> String {
+    /// Returns the name of a row, for people; `folders` has those of projects.
+    fn name(&self, by: &[By], row: &Row, folders: &HashMap<String, String>) -> String {
         let name = |(by, key): (&By, &Key)| match (by, key) {
             (By::Agent, Key::None) => "the conversation".to_owned(),
             (By::AgentType, Key::None) => String::new(),
@@ -468,6 +489,13 @@ impl Reporter<'_> {
                 Err(_) => start.to_string(),
             },
             (By::Week, Key::Text(monday)) => format!("week of {monday}"),
+            (By::Project, Key::Text(project)) => {
+                let folder = folders
+                    .get(&**project)
+                    .map(|path| self.ui.render.below_home(path));
+                let name = folder.unwrap_or_else(|| project.to_string());
+                self.ui.escaping.one_line(&name)
+            }
             (_, key) => self.ui.escaping.one_line(&key.to_string()),
         };
         let names = by.iter().zip(&row.keys).map(name);
@@ -478,22 +506,47 @@ impl Reporter<'_> {
     /// Reads the titles of these sessions, else their first prompts.
     fn titles<'s>(&self, ids: impl IntoIterator<Item = &'s str>) -> HashMap<String, String> {
         let ids: HashSet<&str> = ids.into_iter().collect();
-        let disk = self.ui.disk();
-        let mut files = SessionFiles::on(Arc::clone(&disk));
-        let sessions = self.counted.catalog.sessions().iter();
-        let sessions = sessions.filter(|session| ids.contains(&*session.id));
-        files.sessions = sessions
-            .map(|session| SessionFile::at(&*disk, &session.path))
-            .collect();
-        let rows = Listing::of(files).rows.into_iter();
+        let rows = self.rows_of(|session| ids.contains(&*session.id));
+        let rows = rows.into_iter();
         rows.filter_map(|row| Some((row.session_id, row.title.or(row.first_prompt)?)))
             .collect()
     }
 
+    /// Reads the working folders of these projects, from the session of each that was changed last.
+    fn folders<'s>(&self, projects: impl IntoIterator<Item = &'s str>) -> HashMap<String, String> {
+        let projects: HashSet<&str> = projects.into_iter().collect();
+        let mut newest: HashMap<&str, &CatalogSession> = HashMap::new();
+        for session in self.counted.catalog.sessions() {
+            let known = newest.entry(&session.project).or_insert(session);
+            if known.modified < session.modified {
+                *known = session;
+            }
+        }
+        newest.retain(|project, _| projects.contains(project));
+        let paths: HashSet<&Path> = newest.values().map(|session| &*session.path).collect();
+        let rows = self.rows_of(|session| paths.contains(&*session.path));
+        let rows = rows.into_iter().filter_map(|row| {
+            let folder = row.home().or(row.cwd.as_deref())?.to_owned();
+            Some((row.project, folder))
+        });
+        rows.collect()
+    }
+
+    /// Reads the rows of the sessions that are wanted.
+    fn rows_of(&self, is_wanted: impl Fn(&CatalogSession) -> bool) -> Vec<SessionRow> {
+        let disk = self.ui.disk();
+        let mut files = SessionFiles::on(Arc::clone(&disk));
+        let sessions = self.counted.catalog.sessions().iter();
+        let sessions = sessions.filter(|session| is_wanted(session));
+        files.sessions = sessions
+            .map(|session| SessionFile::at(&*disk, &session.path))
+            .collect();
+        Listing::of(files).rows
+    }
+
     fn dim(&self, out: &mut Output, text: &str) -> Result<()> {
         let dim = self.ui.render.styles().dim;
-        writeln!(out, "{dim}{text}{dim:#}")?;
-        Ok(())
+        Ok(self.ui.write_wrapped(out, text, "  ", dim)?)
     }
 
     fn print_table(
@@ -613,8 +666,9 @@ impl Reporter<'_> {
                 text += &format!(", {} in all if it continues like this", dollars(cost));
             }
         }
-        writeln!(out, "{text}")?;
-        Ok(())
+        Ok(self
+            .ui
+            .write_wrapped(out, &text, "  ", TextStyle::default())?)
     }
 
     /// Prints the total of the client next to our sum.
@@ -624,13 +678,14 @@ impl Reporter<'_> {
         let known = |cost: Option<u128>| cost.map_or("unknown".to_owned(), dollars);
         let (theirs, ours) = (total.theirs, total.ours.cost);
         writeln!(out)?;
-        writeln!(
-            out,
+        let text = format!(
             "Claude Code counted {}, the transcript has {}{}",
             known(theirs),
             known(ours),
             gap(theirs, ours),
-        )?;
+        );
+        self.ui
+            .write_wrapped(out, &text, "  ", TextStyle::default())?;
         // Some clients wrote no models.
         let says_models = total.models.iter().any(|model| model.theirs.is_some());
         for model in total.models.iter().filter(|_| says_models) {
@@ -652,14 +707,14 @@ impl Reporter<'_> {
         let person = self.ui.render.styles().person;
         let tokens = &sums.tokens;
         writeln!(out)?;
-        writeln!(
-            out,
-            "{person}total {}{person:#}  {}, {} tokens of input, {} of output",
-            self.total_cost(sums),
+        let total = format!("total {}", self.total_cost(sums));
+        let text = format!(
+            "{total}  {}, {} tokens of input, {} of output",
             count(sums.requests, "request"),
             short(tokens.prompt()),
             short(tokens.output),
-        )?;
+        );
+        self.ui.write_marked(out, &text, "  ", &total, person)?;
         let mut notes = Vec::new();
         if let Some(unread) = self.unread_files() {
             notes.push(format!(
@@ -730,6 +785,14 @@ impl Column {
             cells,
         }
     }
+}
+
+/// Returns the texts of the keys at this place.
+fn texts(rows: &[Row], at: usize) -> impl Iterator<Item = &str> {
+    rows.iter().filter_map(move |row| match &row.keys[at] {
+        Key::Text(text) => Some(&**text),
+        _ => None,
+    })
 }
 
 /// Sums up rows by the key at this place.
@@ -809,6 +872,11 @@ fn short(number: u64) -> String {
     }
 }
 
+/// Returns an amount in dollars, exactly: nano-dollars are its nine decimals.
+fn in_dollars(nano: u128) -> String {
+    format!("{}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000)
+}
+
 /// Quotes a field of comma-separated values if it has to be.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
@@ -849,6 +917,11 @@ fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
         }),
         _ => bail!("--statusline: one session at most"),
     };
+    if !args.places.is_empty()
+        && let Some(path) = &path
+    {
+        Source::open_on(&ui.disk(), path)?.check_messages()?;
+    }
     let own = path.map(|path| Catalog::of_files(&[path]));
     let own = own.as_ref().map(|own| (own, own.usage(&options)));
     let session = own.as_ref().and_then(|(own, usage)| {
@@ -888,7 +961,11 @@ fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
         writeln!(out, "{}", parts.join(" · "))?;
     }
     out.finish()?;
-    Ok(exit::DONE)
+    for problem in all.problems() {
+        ui.report(problem);
+    }
+    let is_whole = all.problems().is_empty() && catalog.problems().is_empty();
+    Ok(exit::done_if(is_whole))
 }
 
 /// Reads the session that the client passes to its status line on standard input.

@@ -1,5 +1,6 @@
 //! `transcript verify`: checks sessions for damage, and for what a resume would lose.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,12 @@ use transcript_engine::verify::{
 };
 use transcript_engine::wire::{ArchiveCheckReport, LossRecord, VerifyRecord, VerifySumRecord};
 use transcript_format::units::size;
+use transcript_ops::context::is_path;
 use transcript_ops::verify::{VerifySettings, each_report};
 use transcript_render::{TextStyle, count};
 use transcript_storage::{ReadDisk, RealDisk};
 
+use crate::closed::is_closed_pipe;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -28,16 +31,13 @@ use crate::{exit, record, session};
 /// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if Claude Code would show less
 /// of a conversation than its file has.
 ///
-/// With `--archive` and no session, checks the archive and lists its lost parts: exit code 0 or 1.
+/// Without a session, checks all; with `--archive` and no session, checks the archive and lists its lost parts: exit
+/// code 0 or 1.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Paths of .jsonl files or of folders, ids of sessions (with their subagents), or - for
-    /// standard input
-    #[arg(
-        required_unless_present = "archive",
-        conflicts_with = "archive",
-        value_name = "SESSION|DIR"
-    )]
+    /// standard input [default: all sessions]
+    #[arg(conflicts_with = "subset", value_name = "SESSION|DIR")]
     sessions: Vec<PathBuf>,
     /// Rebuild every request that Claude Code recorded in the files; print for each of its versions how
     /// many are reproduced, and where the first one differs
@@ -54,10 +54,34 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    if args.sessions.is_empty() {
-        return verify_archive(ui, args);
+pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
+    match ui.archive.take() {
+        // The word after `--archive` is the folder of the archive, and not a session that is to be verified.
+        Some(Some(word)) if args.sessions.is_empty() && is_session(&word) => {
+            args.sessions.push(word);
+        }
+        archive => ui.archive = archive,
     }
+    if args.sessions.is_empty() && ui.archive.is_some() {
+        return verify_archive(ui, &args);
+    }
+    if args.sessions.is_empty() {
+        let root = session::store(ui)?.root().to_owned();
+        if !RealDisk.is_folder(&root) {
+            ui.note(&format!("no sessions in {}", root.display()));
+            return Ok(exit::DONE);
+        }
+        args.sessions.push(root);
+    }
+    verify_sessions(ui, &args)
+}
+
+/// Returns whether a word names a session: a file, or what can be no path.
+fn is_session(word: &Path) -> bool {
+    RealDisk.is_file(word) || !is_path(word) && !RealDisk.exists(word)
+}
+
+fn verify_sessions(ui: &Ui, args: &Args) -> Result<u8> {
     let mut out = Output::paged_unless(args.json);
     let mut printer = Printer {
         ui,
@@ -180,8 +204,16 @@ impl Printer<'_> {
             let dim = self.ui.render.styles().dim;
             writeln!(out, "{dim}VERDICT           SEEN    LINES  SESSION{dim:#}")?;
         }
+        let are_several = args.sessions.len() > 1;
         for argument in &args.sessions {
-            self.one(out, argument, &settings)?;
+            match self.one(out, argument, &settings) {
+                // The others are verified all the same.
+                Err(error) if are_several && !is_closed_pipe(&error) => {
+                    self.ui.complain(&error);
+                    self.code = self.code.max(exit::FAILED);
+                }
+                done => done?,
+            }
         }
         let details = std::mem::take(&mut self.details);
         for report in &details {
@@ -329,7 +361,8 @@ impl Printer<'_> {
         if let Some(refusal) = report.refusal {
             seen.push_str(&format!("; it would not resume: {}", refusal.reason()));
         }
-        writeln!(out, "{name}: {style}{verdict}{style:#}, {seen}")?;
+        let text = format!("{name}: {verdict}, {seen}");
+        self.ui.write_marked(out, &text, "  ", verdict, style)?;
         for version in report
             .requests
             .iter()
@@ -339,13 +372,16 @@ impl Printer<'_> {
         }
         for findings in by_code(report) {
             for finding in findings.iter().take(MAX_PLACES) {
-                writeln!(out, "  {}", place(self.ui, finding))?;
+                let text = format!("  {}", place(self.ui, finding));
+                let plain = TextStyle::default();
+                self.ui.write_wrapped(out, &text, "    ", plain)?;
             }
             if findings.len() > MAX_PLACES {
                 writeln!(out, "  … and {} more", findings.len() - MAX_PLACES)?;
             }
             let dim = self.ui.render.styles().dim;
-            writeln!(out, "    {dim}{}{dim:#}", advice(findings[0].code))?;
+            let text = format!("    {}", advice(findings[0].code));
+            self.ui.write_wrapped(out, &text, "    ", dim)?;
         }
         Ok(())
     }
@@ -388,7 +424,7 @@ fn reproduced(version: &VersionRequests, path: Option<&str>) -> String {
     text
 }
 
-/// Groups the findings by code, in the order of the first of each.
+/// Groups the findings by code: damage first, and each in the order of its first place.
 fn by_code(report: &Report) -> Vec<Vec<&LocatedFinding>> {
     let mut groups: Vec<Vec<&LocatedFinding>> = Vec::new();
     for finding in &report.findings {
@@ -400,6 +436,7 @@ fn by_code(report: &Report) -> Vec<Vec<&LocatedFinding>> {
             None => groups.push(vec![finding]),
         }
     }
+    groups.sort_by_key(|group| Reverse(group[0].code.severity()));
     groups
 }
 

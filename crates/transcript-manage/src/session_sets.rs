@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript_format::names::{agent_of, is_key_of};
+use transcript_format::names::agent_of;
 use transcript_reader::{
     Listing, SessionFile, SessionFiles, Source, WalkedFile, session_of_subagent, subagents_on,
     walk_store,
@@ -76,17 +76,16 @@ pub fn keep_project(
     listing: &Listing,
     project: &Path,
 ) {
-    let rows = listing.of_project(project, true);
+    let rows = listing.of_project_named(project);
     let paths: HashSet<&Path> = rows.iter().map(|row| &*row.path).collect();
     let ids: HashSet<&str> = rows.iter().map(|row| &*row.session_id).collect();
     let is_of = |file: &SessionFile| paths.contains(&*file.path);
     files.sessions.retain(is_of);
     files.orphans.retain(is_of);
     // Nothing in them names the folder.
-    let project = project.to_string_lossy();
     files
         .leftovers
-        .retain(|file| is_key_of(&file.project, &project));
+        .retain(|file| listing.is_folder_of_project(&file.project, project));
     files.agents.retain(|path| {
         let session = session_of_subagent(disk, path);
         session.is_some_and(|session| ids.contains(&*session))

@@ -17,13 +17,16 @@ pub struct Failure {
     /// The message, for people.
     pub message: String,
     /// The file, or the folder that was searched.
-    pub path: Option<String>,
+    pub path: Option<Box<str>>,
     /// The number of the line, from 1.
     pub line: Option<u64>,
     /// The offset in the file, in bytes.
     pub offset: Option<u64>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// The next step of a person at the command line, in its words; other front ends have none.
+    #[serde(skip)]
+    pub next: Option<Box<str>>,
     /// Whether an option cannot be used; the message starts with its name.
     #[serde(skip)]
     names_option: bool,
@@ -51,6 +54,24 @@ pub enum FailureClass {
     Internal,
     /// Anything else, such as a failure of the system.
     Transcript,
+}
+
+impl FailureClass {
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::Exists => "Exists",
+            Self::Invalid => "Invalid",
+            Self::Busy => "Busy",
+            Self::NotResumable => "NotResumable",
+            Self::Closed => "Closed",
+            Self::Forked => "Forked",
+            Self::Internal => "Internal",
+            Self::Transcript => "Transcript",
+        }
+    }
 }
 
 /// The kinds of failures by their classes; those that are not listed are [`FailureClass::Transcript`].
@@ -105,6 +126,7 @@ impl Failure {
             line: None,
             offset: None,
             retryable: false,
+            next: None,
             names_option: false,
         }
     }
@@ -132,6 +154,20 @@ impl Failure {
         self
     }
 
+    /// Returns the failure with another message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// Says what a person can do next.
+    #[must_use]
+    pub fn with_next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into().into());
+        self
+    }
+
     /// The failure of a call whose options cannot be used.
     #[must_use]
     pub fn options(message: impl Into<String>) -> Self {
@@ -154,7 +190,7 @@ impl Failure {
     /// Names the file.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Self {
-        self.path = Some(path.to_string_lossy().into_owned());
+        self.path = Some(path.to_string_lossy().into());
         self
     }
 
@@ -249,15 +285,70 @@ pub fn read_options<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     }))
 }
 
+/// Returns the message of an error with its causes: each once, and without the numbers that the system gives them.
+#[must_use]
+pub fn message_of(error: &dyn std::error::Error) -> String {
+    let mut text = without_number(&error.to_string());
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    for cause in causes.map(|cause| without_number(&cause.to_string())) {
+        if !says(&text, &cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// Returns whether a message already has the text of its cause, or the start of it: `no such file` says
+/// `No such file or directory`.
+fn says(message: &str, cause: &str) -> bool {
+    let (message, cause) = (message.to_lowercase(), cause.to_lowercase());
+    let last = message.rsplit(": ").next().unwrap_or_default();
+    // Where it failed is said after it.
+    let last = last.split(" at byte ").next().unwrap_or_default();
+    message.contains(&cause) || (!last.is_empty() && cause.starts_with(last))
+}
+
+/// Returns a text without the numbers of errors of the system: `Permission denied (os error 13)`.
+fn without_number(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                kept.push_str(rest);
+            }
+            _ => {
+                kept.push_str(" (os error ");
+                kept.push_str(part);
+            }
+        }
+    }
+    kept
+}
+
+impl From<&transcript_session::Error> for Failure {
+    fn from(error: &transcript_session::Error) -> Self {
+        Self {
+            offset: error.offset(),
+            retryable: error.is_retryable(),
+            ..Self::new(error.kind().name(), message_of(error))
+        }
+        .at(error.path())
+    }
+}
+
 impl From<transcript_session::Error> for Failure {
     fn from(error: transcript_session::Error) -> Self {
-        let message = match std::error::Error::source(&error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        };
+        Self::from(&error)
+    }
+}
+
+impl From<&transcript_reader::Error> for Failure {
+    fn from(error: &transcript_reader::Error) -> Self {
         Self {
+            offset: error.offset(),
             retryable: error.is_retryable(),
-            ..Self::new(error.kind().name(), message)
+            ..Self::new("unreadable", message_of(error))
         }
         .at(error.path())
     }
@@ -265,7 +356,32 @@ impl From<transcript_session::Error> for Failure {
 
 impl From<transcript_reader::Error> for Failure {
     fn from(error: transcript_reader::Error) -> Self {
-        transcript_session::Error::from(error).into()
+        Self::from(&error)
+    }
+}
+
+impl From<&transcript_archive::Error> for Failure {
+    fn from(error: &transcript_archive::Error) -> Self {
+        use transcript_archive::ErrorKind;
+        let kind = match error.kind() {
+            ErrorKind::NoArchive => "not-found",
+            ErrorKind::Exists(_) | ErrorKind::IdInUse(_) => "exists",
+            ErrorKind::Busy => "busy",
+            ErrorKind::Encrypted
+            | ErrorKind::WrongKey
+            | ErrorKind::OtherRecipients
+            | ErrorKind::NoLocalFolder
+            | ErrorKind::NotAKey
+            | ErrorKind::NoEncryption => "bad-identity",
+            ErrorKind::LowSpace { .. } => "full",
+            ErrorKind::Io => "io",
+            _ => "unreadable",
+        };
+        Self {
+            retryable: error.is_retryable(),
+            ..Self::new(kind, message_of(error))
+        }
+        .at(error.path())
     }
 }
 
@@ -273,7 +389,7 @@ impl From<transcript_render::Error> for Failure {
     fn from(error: transcript_render::Error) -> Self {
         match error {
             transcript_render::Error::Session(error) => error.into(),
-            error => Self::new("io", error.to_string()),
+            error => Self::new("io", message_of(&error)),
         }
     }
 }
@@ -293,6 +409,7 @@ impl From<CommandError> for Failure {
             line: None,
             offset: None,
             retryable: error.retry,
+            next: None,
             names_option: false,
         }
     }
@@ -300,12 +417,45 @@ impl From<CommandError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::new("io", error.to_string())
+        Self::new("io", message_of(&error))
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::new("bad-record", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once_and_without_the_number_of_the_system() {
+        let path = Path::new("/w/s.jsonl");
+        // ENOENT and EACCES, as the system numbers them.
+        for (number, kind) in [(2, "no such file"), (13, "permission denied")] {
+            let cause = io::Error::from_raw_os_error(number);
+            let error = transcript_reader::Error::io(path, Some(7), cause);
+            let failure = Failure::from(error);
+            assert_eq!(failure.message, format!("/w/s.jsonl: {kind} at byte 7"));
+            assert_eq!(failure.offset, Some(7));
+            assert_eq!(failure.path.as_deref(), Some("/w/s.jsonl"));
+        }
+        let cause = io::Error::from_raw_os_error(5);
+        let failure = Failure::from(transcript_reader::Error::io(path, None, cause));
+        let (start, cause) = failure
+            .message
+            .split_at("/w/s.jsonl: cannot be read: ".len());
+        assert_eq!(start, "/w/s.jsonl: cannot be read: ");
+        assert!(!cause.is_empty() && !cause.contains("os error"), "{cause}");
+        assert_eq!(
+            without_number("a (os error 13): b (os error x)"),
+            "a: b (os error x)"
+        );
     }
 }

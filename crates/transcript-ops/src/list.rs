@@ -138,7 +138,7 @@ pub fn with_list<T>(
         _ => {}
     }
     let mut rows = match &settings.project {
-        Some(project) => listing.of_project(project, true),
+        Some(project) => listing.of_project_named(project),
         None => listing.rows.iter().collect(),
     };
     rows.retain(|row| settings.selects(row, window));

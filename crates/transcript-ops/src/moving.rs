@@ -1,8 +1,10 @@
 //! Sessions that follow a working folder.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use transcript_format::unicode::comparable;
 use transcript_manage::{MoveOptions, Moves, move_project};
 
 use crate::context::Context;
@@ -56,6 +58,53 @@ impl MoveSettings {
             options,
         )?)
     }
+}
+
+/// The maximum number of folders that are named in place of one.
+const MAX_ALIKE: usize = 3;
+
+/// Says that no session worked in a folder, and names the folders of sessions that look like it.
+#[must_use]
+pub fn no_session_in(context: &Context, folder: &Path) -> Failure {
+    let text = format!("no session was written in {}", folder.display());
+    let failure = Failure::new("not-found", text).at(folder);
+    let listing = context.store().ok().and_then(|store| store.list().ok());
+    let rows = listing.map(|listing| listing.rows).unwrap_or_default();
+    let alike = rows.iter().filter_map(|row| row.cwd.as_deref());
+    let alike: BTreeSet<&str> = alike
+        .filter(|cwd| is_alike(Path::new(cwd), folder))
+        .collect();
+    let alike: Vec<&str> = alike.into_iter().take(MAX_ALIKE).collect();
+    if alike.is_empty() {
+        return failure.with_next("`transcript list` shows the folders");
+    }
+    failure.with_next(format!("did you mean {}?", alike.join(" or ")))
+}
+
+/// Returns whether two folders have the same name, one that is a part of the other's, or one that lacks at most two letters
+/// of the other's; in any case.
+fn is_alike(one: &Path, other: &Path) -> bool {
+    let name = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        comparable(&name.to_string_lossy())
+    };
+    let (one, other) = (name(one), name(other));
+    let is_part = |part: &str, whole: &str| part.len() > 2 && whole.contains(part);
+    one == other
+        || is_part(&one, &other)
+        || is_part(&other, &one)
+        || lacks_few(&one, &other)
+        || lacks_few(&other, &one)
+}
+
+/// Returns whether `short` is `long` without one or two letters.
+fn lacks_few(short: &str, long: &str) -> bool {
+    let mut letters = long.chars();
+    let is_in_order = short
+        .chars()
+        .all(|letter| letters.any(|other| other == letter));
+    let lacking = long.chars().count().saturating_sub(short.chars().count());
+    is_in_order && lacking <= 2 && short.len() > 2
 }
 
 /// Moves sessions, and writes the record of the move.

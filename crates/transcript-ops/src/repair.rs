@@ -1,7 +1,7 @@
 //! Makes damaged sessions whole.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use transcript_session::{Error, ErrorKind};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::sink::{Result, Sink};
-use crate::wire::{NotCopiedRecord, RepairReport};
+use crate::wire::{Name, NotCopiedRecord, RepairReport, SCHEMA};
 
 /// The options of `repair`: the session, and the file to write.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -57,7 +57,7 @@ pub struct Repaired {
 pub fn repair_session(
     settings: &RepairSettings,
     context: &Context,
-    path: &std::path::Path,
+    path: &Path,
 ) -> std::result::Result<Repaired, Error> {
     let disk = context.live_disk();
     let mut repair = SessionRepair::plan_on(context.read_disk(), path)?.write_to(Arc::clone(disk));
@@ -102,11 +102,28 @@ fn is_refusal(kind: ErrorKind) -> bool {
 /// A repair that was undone.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct UndoneRepair<'a> {
+pub struct UndoneRepair<'a> {
+    /// The version of the shape: [`SCHEMA`].
+    schema: u32,
+    /// Always `undo`.
+    kind: Name,
     /// The file, as it was before the repair.
     path: Cow<'a, str>,
     /// The path of the repaired file now.
     repaired: Cow<'a, str>,
+}
+
+impl<'a> UndoneRepair<'a> {
+    /// Describes an undone repair of the file at `path`; the repaired file is `repaired` now.
+    #[must_use]
+    pub fn new(path: &'a Path, repaired: &'a Path) -> Self {
+        Self {
+            schema: SCHEMA,
+            kind: "undo".into(),
+            path: path.to_string_lossy(),
+            repaired: repaired.to_string_lossy(),
+        }
+    }
 }
 
 /// Repairs, and writes the record of it.
@@ -118,10 +135,7 @@ pub(crate) fn repair(
     let path = context.find(&settings.session, None)?.path;
     if settings.undo {
         let repaired = undo_repair_on(&**context.live_disk(), &path)?;
-        return sink.record(&UndoneRepair {
-            path: path.to_string_lossy(),
-            repaired: repaired.to_string_lossy(),
-        });
+        return sink.record(&UndoneRepair::new(&path, &repaired));
     }
     let repaired = repair_session(settings, context, &path)?;
     match repaired.refused {

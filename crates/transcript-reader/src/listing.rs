@@ -16,6 +16,7 @@ use transcript_format::object::Object;
 use transcript_format::scan::{Flags, Scanner};
 use transcript_format::time;
 use transcript_format::title::{self, TitleLines, TitleSource};
+use transcript_format::unicode::comparable;
 use transcript_storage::{ReadDisk, RealDisk, parallel};
 
 use crate::bodies::Bodies;
@@ -360,7 +361,8 @@ impl SessionRow {
         self.file_millis = source.modified().and_then(millis);
         self.modified = tail.modified;
         let last_message = self.modified_millis();
-        self.has_conversation = last_message.is_some();
+        // Some programs write messages without times.
+        self.has_conversation = last_message.is_some() || self.first_prompt.is_some();
         self.archived = archived(source, file, last_message);
         // Without a message the list still needs a time to sort by.
         if last_message.is_none() {
@@ -540,6 +542,40 @@ impl Listing {
             folders.chain(before).any(|folder| is_one(folder)) || is_in_folder(row)
         })
         .collect()
+    }
+
+    /// Returns the rows of the project that a person names: by its path as [`Self::of_project`] does, with all worktrees; else by
+    /// the name of its folder below the folder of projects; else those of all projects that have `name` as a part of their
+    /// path, in any case.
+    #[must_use]
+    pub fn of_project_named(&self, name: &Path) -> Vec<&SessionRow> {
+        let Some(part) = self.part_of_name(name) else {
+            return self.of_project(name, true);
+        };
+        let is_one = |row: &&SessionRow| is_named(&row.project, row.cwd.as_deref(), &part);
+        let is_whole = |row: &&SessionRow| Path::new(&row.project) == name;
+        let found: Vec<_> = self.rows.iter().filter(is_whole).collect();
+        if found.is_empty() {
+            return self.rows.iter().filter(is_one).collect();
+        }
+        found
+    }
+
+    /// Returns whether a folder below the folder of projects is that of the project that a person names.
+    #[must_use]
+    pub fn is_folder_of_project(&self, folder: &str, name: &Path) -> bool {
+        match self.part_of_name(name) {
+            Some(part) => is_named(folder, None, &part),
+            None => is_key_of(folder, &name.to_string_lossy()),
+        }
+    }
+
+    /// Returns the text that is a part of the names of projects; `None` for a path: one that starts at the root, or is there.
+    fn part_of_name(&self, name: &Path) -> Option<String> {
+        let text = name.to_string_lossy();
+        let is_path = name.has_root() || is_windows(&text) || text.starts_with(['.', '~']);
+        let is_part = !is_path && !text.is_empty() && self.disk.metadata(name).is_err();
+        is_part.then(|| comparable(&text))
     }
 
     /// Returns the session with the newest conversation in the project at `path`, without its other
@@ -782,6 +818,15 @@ fn parallel<T: Sync, R: Send>(items: &[T], read: impl Fn(&T, &mut Scratch) -> R 
             read(item, &mut scratch)
         }
     })
+}
+
+/// Returns whether a project has this part in its path: in its working folder, or in the name of its folder, where each
+/// character other than letters and digits is a dash.
+fn is_named(folder: &str, cwd: Option<&str>, part: &str) -> bool {
+    let folder = comparable(folder);
+    cwd.is_some_and(|cwd| comparable(cwd).contains(part))
+        || folder.contains(part)
+        || folder.contains(&project_key(part))
 }
 
 /// Returns the folder at `path` without links, and with `with_worktrees` the other worktrees of its repository.

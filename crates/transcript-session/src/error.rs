@@ -181,7 +181,14 @@ impl Error {
 
     /// Says that the system failed while something was done to the file at `path`.
     #[must_use]
-    pub fn io(kind: ErrorKind, path: &Path, source: io::Error) -> Self {
+    pub fn io(kind: ErrorKind, path: &Path, mut source: io::Error) -> Self {
+        // A new file that is not found has no folder: `No such file` would seem to be about the file.
+        let is_new = matches!(kind, ErrorKind::Fork | ErrorKind::Repair);
+        if is_new && source.kind() == io::ErrorKind::NotFound {
+            let folder = path.parent().unwrap_or(path).display();
+            let text = format!("the folder {folder} does not exist");
+            source = io::Error::new(io::ErrorKind::NotFound, text);
+        }
         Self {
             source: Some(Source::Io(source)),
             ..Self::new(kind, path)
@@ -255,6 +262,16 @@ impl Error {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the byte offset of the read that failed.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match &self.source {
+            Some(Source::Reader(error)) => error.offset(),
+            Some(Source::LeftOver(left)) => left.error.offset(),
+            _ => None,
+        }
     }
 
     /// Returns whether the same call may succeed later without a change by the caller.

@@ -172,7 +172,7 @@ impl Store {
             return Err(Error::new(ErrorKind::NotAnId, &self.root));
         }
         let listing = self.list()?;
-        let mut rows = listing.of_project(path, true);
+        let mut rows = listing.of_project_named(path);
         rows.retain(|row| row.bytes > 0);
         if name == LATEST {
             let newest = rows.iter().find(|row| row.has_conversation);

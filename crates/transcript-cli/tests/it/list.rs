@@ -58,10 +58,11 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         .split(['{', ','])
         .filter_map(|member| member.split_once("\":"))
         .map(|(key, _)| key.trim_start_matches('"'))
-        .take(17)
+        .take(18)
         .collect();
     let promised = [
         "schema",
+        "kind",
         "sessionId",
         "path",
         "project",

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod agreement;
 mod append;
 #[cfg(all(unix, feature = "browse"))]
 mod browse;

@@ -144,7 +144,7 @@ fn session_is_replaced_and_restored_by_undo() {
     let before = modified(&session.path);
     let (code, out, _) = session.run(&["--keep-id"]);
     assert_eq!(code, 0);
-    let go_on = "continue with: cd '/home/dev/my work' && claude --resume 0b932c9f-9928-4cec-9e82-22c1703d5f54\n";
+    let go_on = "to continue: cd '/home/dev/my work' && claude --resume 0b932c9f-9928-4cec-9e82-22c1703d5f54\n";
     assert!(out.ends_with(go_on), "{out}");
     let expected = ["", ".before-repair", ".lost", ".lost.json"].map(|more| session.name(more));
     assert_eq!(session.names(), expected);

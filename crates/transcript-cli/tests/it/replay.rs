@@ -726,7 +726,7 @@ fn empty_file_is_reported_as_empty() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = transcript(&["replay", file.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(stderr(&output), "note: the file is empty\n");
+    assert_eq!(stderr(&output), "the file is empty\n");
 }
 
 /// The uuids of the entries of a replay.

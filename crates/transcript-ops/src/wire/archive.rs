@@ -8,7 +8,7 @@ use transcript_archive::{
 };
 use transcript_storage::{ReadDisk, RealDisk};
 
-use super::SCHEMA;
+use super::{Name, SCHEMA};
 
 /// The result of `keep`: its only object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ use super::SCHEMA;
 pub struct KeepReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `keep`.
+    pub kind: Name,
     /// The number of sessions of which something was captured.
     pub captured: u64,
     /// The number of bytes that were not archived before.
@@ -67,6 +69,7 @@ impl KeepReport {
         });
         Self {
             schema: SCHEMA,
+            kind: "keep".into(),
             captured: captured.sessions,
             bytes: captured.bytes,
             stored: captured.stored,
@@ -86,6 +89,8 @@ impl KeepReport {
 pub struct RestoreReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `restore`.
+    pub kind: Name,
     /// The paths of the sessions that were restored.
     pub restored: Vec<String>,
     /// The number of files that were written.
@@ -145,6 +150,7 @@ impl RestoreReport {
         let sessions = restored.sessions.iter();
         Self {
             schema: SCHEMA,
+            kind: "restore".into(),
             restored: sessions.map(|path| path.display().to_string()).collect(),
             files: restored.files,
             bytes: restored.bytes,
@@ -164,6 +170,8 @@ impl RestoreReport {
 pub struct PruneReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `prune`.
+    pub kind: Name,
     /// Whether nothing was removed, as `--yes` was not given.
     pub dry_run: bool,
     /// The sessions that were or would be removed.
@@ -215,6 +223,7 @@ impl PruneReport {
         };
         Self {
             schema: SCHEMA,
+            kind: "prune".into(),
             dry_run,
             pruned: pruned.sessions.iter().map(session).collect(),
             kept: pruned.kept.iter().map(kept).collect(),
@@ -231,6 +240,8 @@ impl PruneReport {
 pub struct ArchiveCheckReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `archive`.
+    pub kind: Name,
     /// The folder of the archive.
     pub archive: String,
     /// The number of frames that were read.
@@ -293,6 +304,7 @@ impl ArchiveCheckReport {
         };
         Self {
             schema: SCHEMA,
+            kind: "archive".into(),
             archive: folder.display().to_string(),
             frames: check.frames,
             bytes: check.bytes,

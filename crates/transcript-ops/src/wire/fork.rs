@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
+use super::{Name, SCHEMA};
 
 /// A copy of a conversation: the only object of `fork --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ use super::SCHEMA;
 pub struct ForkRecord {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `fork`.
+    pub kind: Name,
     /// The id of the new session.
     pub session_id: String,
     /// The path of its file.
@@ -28,6 +30,7 @@ impl ForkRecord {
     pub fn new(session_id: String, path: PathBuf, source: PathBuf) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "fork".into(),
             session_id,
             path,
             source,

@@ -15,6 +15,8 @@ use super::{Name, SCHEMA};
 pub struct SessionRecord<'a> {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `session`.
+    pub kind: Name,
     /// The name of the file without `.jsonl`.
     pub session_id: Str<'a>,
     /// The path of the file; without a file, the path where it would be.
@@ -74,6 +76,7 @@ impl<'a> SessionRecord<'a> {
         let text = |field: &'a Option<String>| field.as_deref().map(Str::Borrowed);
         Self {
             schema: SCHEMA,
+            kind: "session".into(),
             session_id: Str::Borrowed(&row.session_id),
             path: row.path.display().to_string(),
             project: Str::Borrowed(&row.project),

@@ -16,6 +16,8 @@ use transcript_manage::{Merged, Moves, NotCopied};
 pub struct MoveReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `move`.
+    pub kind: Name,
     /// The sessions that were moved or copied; with `--dry-run`, that would be.
     pub moved: Vec<MovedSession>,
     /// The sessions that were not.
@@ -74,6 +76,7 @@ impl MoveReport {
         });
         Self {
             schema: SCHEMA,
+            kind: "move".into(),
             moved: moved.collect(),
             refused: refused.collect(),
             left: moves.left.clone(),
@@ -88,6 +91,8 @@ impl MoveReport {
 pub struct MergeReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `merge`.
+    pub kind: Name,
     /// The path of the new file.
     pub out: PathBuf,
     /// The number of entries that were copied: the sum of the next three.
@@ -139,6 +144,7 @@ impl MergeReport {
     pub fn new(merged: &Merged) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "merge".into(),
             out: merged.out.clone(),
             entries: merged.entries,
             from_a: merged.from_a,

@@ -17,6 +17,8 @@ use super::{Name, NotCopiedRecord, PolicyLintRecord, SCHEMA, VisibleRecord};
 pub struct RepairReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `repair`.
+    pub kind: Name,
     /// The path of the session.
     pub path: PathBuf,
     /// The changes; empty when there is nothing to repair.
@@ -132,6 +134,7 @@ impl RepairReport {
     fn planned(path: &Path, actions: &[Action], [before, after]: &[Health; 2]) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "repair".into(),
             path: path.to_owned(),
             plan: actions.iter().map(ActionRecord::of).collect(),
             before: HealthRecord::of(before),

@@ -26,6 +26,8 @@ use transcript_session::History;
 pub struct ResumeReport<'a> {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `resume`.
+    pub kind: Name,
     /// The id of the session; `None` if no entry names one.
     pub session_id: Option<String>,
     /// The path of the file; `-` for standard input.
@@ -102,6 +104,7 @@ impl<'a> ResumeReport<'a> {
         let decisions = path.decisions.iter();
         Self {
             schema: SCHEMA,
+            kind: "resume".into(),
             session_id: history.session_id(),
             // A path that is not UTF-8 must not make the whole report fail.
             path: history.source().path().to_string_lossy().into_owned(),
@@ -267,6 +270,8 @@ pub fn write_messages(
 pub struct ResumeRefusal {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `resume`.
+    pub kind: Name,
     /// Always `None`.
     pub session_id: Option<String>,
     /// The path of the file; `-` for standard input.
@@ -292,6 +297,7 @@ impl ResumeRefusal {
     pub fn new(path: &Path, policy: Policy, reason: String) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "resume".into(),
             session_id: None,
             path: path.to_string_lossy().into_owned(),
             policy: policy.name().into(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
+use super::{Name, SCHEMA};
 
 /// The address of the live page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +11,8 @@ use super::SCHEMA;
 pub struct ServeRecord {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `serve`.
+    pub kind: Name,
     /// The address to open, with the token.
     pub url: String,
 }
@@ -21,6 +23,7 @@ impl ServeRecord {
     pub fn new(url: &str) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "serve".into(),
             url: url.to_owned(),
         }
     }

@@ -17,6 +17,8 @@ use transcript_session::History;
 pub struct TreeReport {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `tree`.
+    pub kind: Name,
     /// The id of the session; `None` if no entry names one.
     pub session_id: Option<String>,
     /// The path of the file; `-` for standard input.
@@ -59,6 +61,7 @@ impl TreeReport {
         let all = || branches.all().iter().enumerate();
         Self {
             schema: SCHEMA,
+            kind: "tree".into(),
             session_id: history.session_id(),
             path: history.source().path().to_string_lossy().into_owned(),
             lines: index.line_count(),

@@ -16,6 +16,8 @@ use super::{Name, SCHEMA};
 pub struct VerifyRecord {
     /// The version of the shape: [`SCHEMA`].
     pub schema: u32,
+    /// Always `verify`.
+    pub kind: Name,
     /// The path of the file; `-` for standard input.
     pub path: String,
     /// The id of the session; `None` if no entry names one.
@@ -238,6 +240,7 @@ impl VerifyRecord {
         let measure = &report.measure;
         Self {
             schema: SCHEMA,
+            kind: "verify".into(),
             path: report.path.to_string_lossy().into_owned(),
             session_id: report.session_id.clone(),
             lines: report.lines,
