@@ -23,7 +23,8 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let home = Self {
-            folder: tempfile::tempdir().unwrap(),
+            // The names of temporary files, which errors must not have, start with a dot.
+            folder: tempfile::Builder::new().prefix("home").tempdir().unwrap(),
         };
         home.add("-work-garden", FIRST, "/work/garden", "roses");
         home.add("-work-garden", SECOND, "/work/garden", "tulips");
@@ -249,11 +250,6 @@ const WRONG: &[(&[&str], u8, &str)] = &[
 fn an_error_is_one_text_for_people_and_one_record_for_programs() {
     let home = Home::new();
     let before = tree(home.folder.path());
-    let names: BTreeSet<&str> = CLASSES
-        .iter()
-        .flat_map(|(_, kinds)| *kinds)
-        .copied()
-        .collect();
     for (arguments, code, kind) in WRONG {
         let output = home.run(arguments);
         let said = stderr(&output);
@@ -270,10 +266,7 @@ fn an_error_is_one_text_for_people_and_one_record_for_programs() {
         // Notes stay text.
         let lines = stderr(&output);
         let lines = lines.lines().filter(|line| line.starts_with('{'));
-        let records = records(&lines.collect::<Vec<_>>().join(
-            "
-",
-        ));
+        let records: Vec<Value> = lines.flat_map(records).collect();
         let errors: Vec<&Value> = records.iter().collect();
         let [error] = errors[..] else {
             panic!("{arguments:?}: {records:?}");
@@ -286,7 +279,7 @@ fn an_error_is_one_text_for_people_and_one_record_for_programs() {
         assert_eq!(error["kind"], *kind, "{arguments:?}: {error}");
         let class = CLASSES.iter().find(|(_, kinds)| kinds.contains(kind));
         let class = class.map_or("Transcript", |(class, _)| class.name());
-        assert_eq!(error["class"], class, "{names:?}");
+        assert_eq!(error["class"], class, "{arguments:?}");
         // The same words, once, with the next step after them.
         let message = error["message"].as_str().unwrap();
         let line = format!("transcript: {message}");
