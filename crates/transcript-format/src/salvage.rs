@@ -47,7 +47,24 @@ use crate::scan::{Envelope, Flags, Scanner};
 /// ```
 #[must_use]
 pub fn objects(bytes: &[u8]) -> Vec<Range<usize>> {
-    let mut search = Search::new(bytes);
+    let mut search = Search::new(bytes, Entries::default());
+    search.run();
+    search.found
+}
+
+/// Returns the places of the complete records of another format in damaged bytes, as [`objects`] does for entries.
+///
+/// `is_record` says whether an object is a record of that format. It must refuse what is nested in records, because a torn
+/// record leaves its parts behind.
+///
+/// ```
+/// let line = br#"{"id":1,"body":"ab{"id":2,"body":"cd"}{"id":3,"body":{}}"#;
+/// let found = transcript_format::salvage::records(line, |object| object.get("id").is_some());
+/// assert_eq!(found.len(), 2);
+/// ```
+#[must_use]
+pub fn records(bytes: &[u8], is_record: impl Fn(&Object<'_>) -> bool) -> Vec<Range<usize>> {
+    let mut search = Search::new(bytes, Records(is_record));
     search.run();
     search.found
 }
@@ -60,7 +77,7 @@ pub fn objects(bytes: &[u8]) -> Vec<Range<usize>> {
 /// time and the version are lost. [`repaired_text`] closes the object.
 #[must_use]
 pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
-    let mut search = Search::new(bytes);
+    let mut search = Search::new(bytes, Entries::default());
     search.run();
     let mut found = search.found;
     found.append(&mut search.torn);
@@ -85,6 +102,15 @@ pub fn end_of_object(bytes: &[u8]) -> Option<usize> {
 /// The result depends on the bytes only. Undamaged bytes are returned unchanged.
 #[must_use]
 pub fn repaired_text(bytes: &[u8]) -> String {
+    let (mut text, lacks_brace) = cleaned(bytes);
+    if lacks_brace {
+        text.push('}');
+    }
+    text
+}
+
+/// Returns the repaired text of damaged bytes, and whether one brace is missing at its end.
+fn cleaned(bytes: &[u8]) -> (String, bool) {
     let mut out = Vec::with_capacity(bytes.len());
     let (mut in_string, mut escaped) = (false, false);
     let mut depth = 0_i64;
@@ -104,13 +130,90 @@ pub fn repaired_text(bytes: &[u8]) -> String {
         }
         out.push(byte);
     }
-    if depth == 1 && !in_string && out.first() == Some(&b'{') {
-        out.push(b'}');
-    }
-    match String::from_utf8(out) {
+    let lacks_brace = depth == 1 && !in_string && out.first() == Some(&b'{');
+    let text = match String::from_utf8(out) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
+    (text, lacks_brace)
+}
+
+/// Returns the text of an object whose end is missing, closed at the place where it was torn: the text of a torn string stays,
+/// a torn name, number or word does not. The text is [repaired](repaired_text). `None` if no object starts there.
+///
+/// ```
+/// let torn = br#"{"id":1,"body":{"text":"the first half","n":12"#;
+/// let text = transcript_format::salvage::closed_text(torn);
+/// assert_eq!(text.as_deref(), Some(r#"{"id":1,"body":{"text":"the first half"}}"#));
+/// ```
+#[must_use]
+pub fn closed_text(bytes: &[u8]) -> Option<String> {
+    let (mut text, _) = cleaned(bytes);
+    let mut open: Vec<char> = Vec::new();
+    // The text up to here is whole but for the closing brackets of `open`.
+    let mut whole = 0;
+    // Whether the next string is a value, and whether it is being read.
+    let (mut is_value, mut in_string) = (false, false);
+    let mut escape: Option<usize> = None;
+    for (at, c) in text.char_indices() {
+        if in_string {
+            match escape {
+                // Hexadecimal digits follow `\u`.
+                Some(start)
+                    if at < start + 2 || text[start + 1..].starts_with('u') && at < start + 5 => {}
+                _ if c == '\\' => escape = Some(at),
+                _ if c == '"' => {
+                    (in_string, escape) = (false, None);
+                    if is_value {
+                        whole = at + 1;
+                    }
+                }
+                _ => escape = None,
+            }
+            continue;
+        }
+        match c {
+            '"' => in_string = true,
+            '{' | '[' => {
+                open.push(if c == '{' { '}' } else { ']' });
+                whole = at + 1;
+                is_value = c == '[';
+            }
+            '}' | ']' => {
+                open.pop().filter(|close| *close == c)?;
+                whole = at + 1;
+            }
+            ',' => {
+                whole = at;
+                is_value = open.last() == Some(&']');
+            }
+            ':' => is_value = true,
+            _ => {}
+        }
+        if open.is_empty() {
+            break;
+        }
     }
+    if in_string && is_value {
+        // An escape is whole or not there.
+        let is_whole = |start: usize| {
+            let len = if text[start + 1..].starts_with('u') {
+                6
+            } else {
+                2
+            };
+            text.len() >= start + len
+        };
+        whole = escape
+            .filter(|start| !is_whole(*start))
+            .unwrap_or(text.len());
+        text.truncate(whole);
+        text.push('"');
+    } else {
+        text.truncate(whole);
+    }
+    text.extend(open.iter().rev());
+    text.starts_with('{').then_some(text)
 }
 
 fn push_escape(out: &mut Vec<u8>, byte: u8) {
@@ -126,10 +229,57 @@ fn push_escape(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// The search for entries, left to right.
-struct Search<'b> {
+/// The objects that a search looks for.
+trait Wanted {
+    /// Returns whether a complete object is wanted. `text` is the repaired text of `bytes`.
+    fn is_wanted(&mut self, text: &str, bytes: &[u8], may_be_nested: bool) -> bool;
+
+    /// Returns whether a torn object is wanted. `text` is the repaired text of `bytes`, which end with a complete member.
+    fn is_wanted_torn(&mut self, text: &str, bytes: &[u8], may_be_nested: bool) -> bool;
+}
+
+/// Entries of a session.
+#[derive(Default)]
+struct Entries(Scanner);
+
+impl Wanted for Entries {
+    fn is_wanted(&mut self, text: &str, bytes: &[u8], may_be_nested: bool) -> bool {
+        self.0.scan(text.as_bytes()).is_ok_and(|envelope| {
+            envelope.kind() != EntryKind::Other
+                && (!may_be_nested || names_session(&envelope))
+                && has_intact_uuid(&envelope, bytes)
+        })
+    }
+
+    /// Entries of the chain whose uuid and link fields are complete.
+    fn is_wanted_torn(&mut self, text: &str, bytes: &[u8], may_be_nested: bool) -> bool {
+        self.0.scan(text.as_bytes()).is_ok_and(|envelope| {
+            envelope.kind().is_chain()
+                && envelope.uuid().is_some()
+                && has_link_fields(text)
+                && (!may_be_nested || names_session(&envelope))
+                && has_intact_uuid(&envelope, bytes)
+        })
+    }
+}
+
+/// Records of another format; torn ones are not wanted.
+struct Records<F>(F);
+
+impl<F: Fn(&Object<'_>) -> bool> Wanted for Records<F> {
+    fn is_wanted(&mut self, text: &str, _: &[u8], _: bool) -> bool {
+        Object::parse(text).is_ok_and(|object| (self.0)(&object))
+    }
+
+    fn is_wanted_torn(&mut self, _: &str, _: &[u8], _: bool) -> bool {
+        false
+    }
+}
+
+/// The search for objects, left to right.
+struct Search<'b, W> {
     bytes: &'b [u8],
-    scanner: Scanner,
+    wanted: W,
     found: Vec<Range<usize>>,
     /// The places of torn entries, up to their last complete member.
     torn: Vec<Range<usize>>,
@@ -146,11 +296,11 @@ struct Start {
     may_be_nested: bool,
 }
 
-impl<'b> Search<'b> {
-    fn new(bytes: &'b [u8]) -> Self {
+impl<'b, W: Wanted> Search<'b, W> {
+    fn new(bytes: &'b [u8], wanted: W) -> Self {
         Self {
             bytes,
-            scanner: Scanner::new(),
+            wanted,
             found: Vec::new(),
             torn: Vec::new(),
             #[cfg(test)]
@@ -232,7 +382,7 @@ impl<'b> Search<'b> {
         self.bytes.get(at) == Some(&b'{') && self.bytes.get(skip(self.bytes, at + 1)) == Some(&b'"')
     }
 
-    /// Adds the object to the result if it is an entry.
+    /// Adds the object to the result if it is wanted.
     fn consider(&mut self, place: Range<usize>, may_be_nested: bool) {
         // A following brace, bracket or comma shows that the object is nested in something. A
         // newline before them shows the opposite, because writers put none inside of an entry.
@@ -248,12 +398,7 @@ impl<'b> Search<'b> {
             self.walked += bytes.len();
         }
         let text = repaired_text(bytes);
-        let is_entry = self.scanner.scan(text.as_bytes()).is_ok_and(|envelope| {
-            envelope.kind() != EntryKind::Other
-                && (!may_be_nested || names_session(&envelope))
-                && has_intact_uuid(&envelope, bytes)
-        });
-        if is_entry {
+        if self.wanted.is_wanted(&text, bytes, may_be_nested) {
             self.found.push(place);
         }
     }
@@ -267,14 +412,7 @@ impl<'b> Search<'b> {
             self.walked += bytes.len();
         }
         let text = repaired_text(bytes);
-        let is_entry = self.scanner.scan(text.as_bytes()).is_ok_and(|envelope| {
-            envelope.kind().is_chain()
-                && envelope.uuid().is_some()
-                && has_link_fields(&text)
-                && (!may_be_nested || names_session(&envelope))
-                && has_intact_uuid(&envelope, bytes)
-        });
-        if is_entry {
+        if self.wanted.is_wanted_torn(&text, bytes, may_be_nested) {
             self.torn.push(place);
         }
     }
@@ -487,7 +625,7 @@ mod tests {
                 for third in pieces {
                     let (some, many) = ([first, second].concat(), [second, third].concat());
                     let bytes = [some.repeat(60), many.repeat(2_000), third.repeat(60)].concat();
-                    let mut search = Search::new(&bytes);
+                    let mut search = Search::new(&bytes, Entries::default());
                     search.run();
                     assert!(
                         search.walked <= 4 * bytes.len(),

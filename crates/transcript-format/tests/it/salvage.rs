@@ -8,8 +8,10 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
+use serde_json::Value;
 use transcript_format::kind::EntryKind;
-use transcript_format::salvage::{self, objects, repaired_text};
+use transcript_format::object::Object;
+use transcript_format::salvage::{self, closed_text, objects, records, repaired_text};
 use transcript_format::scan::Scanner;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate};
@@ -463,5 +465,45 @@ fn a_torn_entry_without_its_link_fields_is_not_salvaged() {
         br#"{"parentUuid":"u1","isSidechain":false,"type":"last-prompt","uuid":"u2","cw"#,
     ] {
         assert_eq!(torn(missing), None);
+    }
+}
+
+/// A text stays up to the tear. Names, numbers and words stay only if they are whole.
+#[test]
+fn every_start_of_an_object_is_closed_to_an_object() {
+    let whole =
+        r#"{"a":[1,"x\u00e9\n",{"b":null}],"c":{"d":"\\\"yz","e":[[],{}]},"f":-1.5e3,"g":true}"#;
+    let mut longest = 0;
+    for (end, _) in whole.char_indices().skip(1) {
+        let closed = closed_text(&whole.as_bytes()[..end]).expect("an object starts there");
+        let value: Value = serde_json::from_str(&closed).unwrap_or_else(|_| panic!("{closed}"));
+        let kept = value.to_string().len();
+        assert!(kept + 8 > longest, "{closed}");
+        longest = longest.max(kept);
+    }
+    assert_eq!(closed_text(whole.as_bytes()).as_deref(), Some(whole));
+    let torn = |text: &str| closed_text(text.as_bytes()).unwrap_or_default();
+    assert_eq!(torn(r#"{"a":"x\u00"#), r#"{"a":"x"}"#);
+    assert_eq!(torn(r#"{"a":"x\"#), r#"{"a":"x"}"#);
+    assert_eq!(torn(r#"{"a":1,"b"#), r#"{"a":1}"#);
+    assert_eq!(torn(r#"{"a":["x","#), r#"{"a":["x"]}"#);
+    for other in ["", "x", "[1", r#""{"#, "}{"] {
+        assert_eq!(torn(other), "", "{other}");
+    }
+}
+
+#[test]
+fn records_of_another_format_are_found_by_their_form() {
+    let is_record =
+        |object: &Object<'_>| object.get("id").is_some() && object.get("kind").is_some();
+    let (one, two) = (
+        r#"{"id":1,"kind":"x","of":{"id":9}}"#,
+        r#"{"kind":"y","id":2}"#,
+    );
+    for between in ["", "\0\0", r#"{"id":3,"ki"#, r#"{"id":4,"of":{"id":5}"#] {
+        let line = format!("{one}{between}{two}");
+        let found = records(line.as_bytes(), is_record);
+        let texts: Vec<&str> = found.into_iter().map(|place| &line[place]).collect();
+        assert_eq!(texts, [one, two], "{between:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED_CRATES: [&str; 9] = [
+const GUARDED_CRATES: [&str; 10] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
@@ -16,6 +16,7 @@ const GUARDED_CRATES: [&str; 9] = [
     "transcript-render",
     "transcript-verify",
     "transcript-catalog",
+    "transcript-import",
 ];
 const FORBIDDEN_CRATES: [&str; 3] = ["tokio", "notify", "anyhow"];
 
@@ -172,7 +173,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// The crates of this workspace on which each crate may depend (docs/architecture.md).
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 24] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 25] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -233,6 +234,10 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 24] = [
         ],
     ),
     ("transcript-archive", &["transcript-storage"]),
+    (
+        "transcript-import",
+        &["transcript-format", "transcript-storage"],
+    ),
     (
         "transcript-session",
         &[

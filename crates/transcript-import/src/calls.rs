@@ -1,0 +1,80 @@
+//! Results that agents make for calls without one when they send a conversation.
+
+use crate::conversation::{Content, Conversation, NodeId, NodeKind};
+
+/// The result that an agent makes for a call without one.
+#[derive(Clone, Copy)]
+pub(crate) struct Missing {
+    pub(crate) output: &'static str,
+    pub(crate) is_error: bool,
+}
+
+impl Missing {
+    pub(crate) fn result_of(self, to: &mut Conversation, call: NodeId) -> NodeId {
+        let content = Content {
+            output: Some(self.output.to_owned()),
+            name: to.content_of(call).name.clone(),
+            call_id: to.content_of(call).call_id.clone(),
+            is_error: self.is_error,
+            ..Content::default()
+        };
+        to.make(NodeKind::ToolResult, content, Vec::new())
+    }
+
+    /// Returns the nodes with a result for each call, which comes before the next message of the model or the person.
+    pub(crate) fn complete(self, to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut complete: Vec<NodeId> = Vec::with_capacity(nodes.len());
+        for id in nodes {
+            let node = to.node(id);
+            let of_record = complete.last().map(|last| &to.node(*last).record_id);
+            let starts = of_record.is_none_or(|record| *record != node.record_id);
+            match node.kind {
+                NodeKind::ToolResult => {
+                    let answered = to.content_of(id).call_id.clone();
+                    open.retain(|call| to.content_of(*call).call_id != answered);
+                }
+                NodeKind::Context => {}
+                _ if starts => {
+                    complete.extend(open.drain(..).map(|call| self.result_of(to, call)));
+                }
+                _ => {}
+            }
+            if to.node(id).kind == NodeKind::ToolCall {
+                open.push(id);
+            }
+            complete.push(id);
+        }
+        complete.extend(open.into_iter().map(|call| self.result_of(to, call)));
+        complete
+    }
+}
+
+/// Returns the nodes with adjacent prompts joined, a line each.
+pub(crate) fn join_prompts(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
+    let mut joined = Vec::with_capacity(nodes.len());
+    let mut runs = nodes.into_iter().peekable();
+    let is_prompt = |to: &Conversation, id: NodeId| to.node(id).kind == NodeKind::User;
+    while let Some(first) = runs.next() {
+        let mut run = vec![first];
+        while is_prompt(to, first)
+            && let Some(next) = runs.next_if(|next| is_prompt(to, *next))
+        {
+            run.push(next);
+        }
+        if run.len() == 1 {
+            joined.push(first);
+            continue;
+        }
+        let contents = || run.iter().map(|id| to.content_of(*id));
+        let texts = contents().filter_map(|content| content.text.as_deref());
+        let texts = texts.filter(|text| !text.is_empty());
+        let content = Content {
+            text: Some(texts.collect::<Vec<_>>().join("\n")),
+            images: contents().map(|content| content.images).sum(),
+            ..Content::default()
+        };
+        joined.push(to.make(NodeKind::User, content, run));
+    }
+    joined
+}

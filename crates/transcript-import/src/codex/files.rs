@@ -1,0 +1,212 @@
+//! Which rollouts a store has, and how they are chained.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use transcript_format::object::Object;
+
+use crate::Error;
+use crate::dialect::Session;
+use crate::lines;
+use crate::source::{Store, name_of};
+
+/// The folders of rollouts in the home folder.
+pub(super) const FOLDERS: [&str; 2] = ["sessions", "archived_sessions"];
+
+/// The endings of the names of rollouts that can be read: one that cannot must not hide the others.
+const ENDINGS: &[&str] = if cfg!(feature = "zstd") {
+    &[".jsonl", ".jsonl.zst"]
+} else {
+    &[".jsonl"]
+};
+
+/// The length of an id in the name of a file.
+const ID_LEN: usize = 36;
+
+/// The rollouts of a store.
+pub(super) struct Files {
+    pub(super) all: Vec<Rollout>,
+}
+
+/// A rollout, as its name and its first record describe it.
+pub(super) struct Rollout {
+    pub(super) path: PathBuf,
+    /// The id of the thread.
+    pub(super) thread: String,
+    /// The id of the file, to which bases refer: that of the thread for its first file.
+    pub(super) file: String,
+    pub(super) base: Option<Base>,
+}
+
+/// The records that come before those of a file.
+#[derive(Clone)]
+pub(super) struct Base {
+    /// The id of the file that has them.
+    pub(super) file: String,
+    /// The first ordinal of that file that does not belong to them.
+    pub(super) end: u64,
+}
+
+/// A part of a chain: a file up to an ordinal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) file: usize,
+    pub(super) end: Option<u64>,
+}
+
+/// The files of a thread, oldest first.
+pub(super) struct Chain {
+    pub(super) segments: Vec<Segment>,
+    /// Whether a base is missing or comes back to itself.
+    pub(super) is_broken: bool,
+}
+
+impl Files {
+    pub(super) fn of(store: Store<'_>) -> Result<Self, Error> {
+        let paths = store.files(&FOLDERS, ENDINGS)?;
+        let all = paths.into_iter().map(|path| Rollout::of(store, path));
+        Ok(Self {
+            all: all.collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(super) fn sessions(&self) -> Vec<Session> {
+        let mut sessions: Vec<Session> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for rollout in &self.all {
+            let place = *places.entry(&rollout.thread).or_insert_with(|| {
+                sessions.push(Session {
+                    id: rollout.thread.clone(),
+                    files: Vec::new(),
+                });
+                sessions.len() - 1
+            });
+            sessions[place].files.push(rollout.path.clone());
+        }
+        sessions
+    }
+
+    /// Returns the file at which a thread continues: the newest that a revert began, or its first one.
+    pub(super) fn head(&self, thread: &str) -> Option<usize> {
+        let of_thread = self.all.iter().enumerate();
+        let of_thread = of_thread.filter(|(_, rollout)| rollout.thread == thread);
+        let newest = of_thread.max_by_key(|(_, rollout)| {
+            let revert = (rollout.file != rollout.thread).then_some(&rollout.file);
+            (revert, rollout.is_plain())
+        });
+        newest.map(|(at, _)| at)
+    }
+
+    /// Returns the file to which a base refers.
+    fn named(&self, file: &str) -> Option<usize> {
+        let named = self.all.iter().enumerate();
+        let named = named.filter(|(_, rollout)| rollout.file == file);
+        // Codex reads the plain file when there is a compressed one as well.
+        named
+            .max_by_key(|(_, rollout)| rollout.is_plain())
+            .map(|(at, _)| at)
+    }
+
+    pub(super) fn chain(&self, head: usize) -> Chain {
+        let mut segments = vec![Segment {
+            file: head,
+            end: None,
+        }];
+        let mut seen = BTreeSet::from([head]);
+        let mut base = self.all[head].base.as_ref();
+        let mut is_broken = false;
+        while let Some(Base { file, end }) = base {
+            let Some(file) = self.named(file).filter(|file| seen.insert(*file)) else {
+                is_broken = true;
+                break;
+            };
+            segments.push(Segment {
+                file,
+                end: Some(*end),
+            });
+            base = self.all[file].base.as_ref();
+        }
+        segments.reverse();
+        Chain {
+            segments,
+            is_broken,
+        }
+    }
+
+    /// Returns for each file up to which ordinal a thread of the store holds it; `Some(None)` when one holds all of it.
+    pub(super) fn held(&self) -> Vec<Option<Option<u64>>> {
+        let mut held = vec![None; self.all.len()];
+        let threads: BTreeSet<&str> = self.all.iter().map(|file| &*file.thread).collect();
+        for head in threads.into_iter().filter_map(|thread| self.head(thread)) {
+            for Segment { file, end } in self.chain(head).segments {
+                let known: &mut Option<Option<u64>> = &mut held[file];
+                *known = match (*known, end) {
+                    (Some(None), _) | (_, None) => Some(None),
+                    (Some(Some(known)), Some(end)) => Some(Some(known.max(end))),
+                    (None, Some(end)) => Some(Some(end)),
+                };
+            }
+        }
+        held
+    }
+}
+
+impl Rollout {
+    fn of(store: Store<'_>, path: PathBuf) -> Result<Self, Error> {
+        let (named_thread, file) = ids_in_name(&path);
+        let header = lines::first(store, &path, |line| {
+            let payload = line.object("payload")?;
+            let is_meta = line.str("type")? == "session_meta";
+            is_meta.then(|| {
+                let id = payload.str("id").map(String::from);
+                (
+                    id,
+                    payload
+                        .object("history_base")
+                        .and_then(|base| Base::of(&base)),
+                )
+            })
+        })?;
+        let (thread, base) = header.unwrap_or_default();
+        let thread = thread.unwrap_or_else(|| named_thread.to_owned());
+        // A renamed file has the id of its thread.
+        let file = file.map_or_else(|| thread.clone(), str::to_owned);
+        Ok(Self {
+            thread,
+            file,
+            base,
+            path,
+        })
+    }
+
+    fn is_plain(&self) -> bool {
+        !name_of(&self.path).ends_with(".zst")
+    }
+}
+
+impl Base {
+    fn of(base: &Object<'_>) -> Option<Self> {
+        Some(Self {
+            file: base.str("thread_id")?.into_owned(),
+            end: base.u64("end_ordinal_exclusive")?,
+        })
+    }
+}
+
+/// Returns the id of the thread and the id of the file in the name `rollout-<time>-<thread>[_<file>].jsonl[.zst]`; the stem of
+/// another name stands for the thread.
+fn ids_in_name(path: &Path) -> (&str, Option<&str>) {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let stem = name
+        .and_then(|name| name.split('.').next())
+        .unwrap_or_default();
+    let (first, file) = match stem.rsplit_once('_') {
+        Some((first, file)) if file.len() == ID_LEN => (first, Some(file)),
+        _ => (stem, None),
+    };
+    let thread = first
+        .len()
+        .checked_sub(ID_LEN)
+        .and_then(|at| first.get(at..));
+    (thread.unwrap_or(first), file)
+}

@@ -1,0 +1,67 @@
+//! Codex: rollouts of JSON Lines, chained over files.
+//!
+//! A thread is one or more files. A fork and a revert copy nothing: they begin a new file whose `history_base` says which part of
+//! another file comes before it. So a record is reverted only when the chain of no thread holds it.
+
+mod chain;
+mod echo;
+mod files;
+mod recover;
+mod rollout;
+
+use std::path::Path;
+
+use transcript_format::object::Object;
+
+use crate::conversation::Conversation;
+use crate::dialect::{Dialect, Policy, Session};
+use crate::source::Store;
+use crate::{Agent, Error};
+
+use files::Files;
+
+/// The dialect of Codex.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+impl Dialect for Codex {
+    fn agent(&self) -> Agent {
+        Agent::Codex
+    }
+
+    fn has_store(&self, store: Store<'_>) -> bool {
+        files::FOLDERS
+            .iter()
+            .any(|folder| store.disk.is_folder(&store.path.join(folder)))
+    }
+
+    fn begins_file(&self, first: &Object<'_>) -> bool {
+        let is_meta = first.str("type").is_some_and(|kind| kind == "session_meta");
+        is_meta && first.object("payload").is_some()
+    }
+
+    fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
+        Ok(Files::of(store)?.sessions())
+    }
+
+    fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
+        let files = Files::of(store)?;
+        let head = files.head(id);
+        let head = head.ok_or_else(|| Error::no_session(Agent::Codex, store.path, id))?;
+        let mut conversation = chain::read(store, &files, head, policy)?;
+        conversation.metadata.title = title(store, id);
+        Ok(conversation.finish())
+    }
+}
+
+/// Returns the title that the last line of the index gives a thread.
+fn title(store: Store<'_>, id: &str) -> Option<String> {
+    let index = store.text(&store.path.join(Path::new("session_index.jsonl")))?;
+    let lines = index.split('\n').rev();
+    let mut titles = lines.filter_map(|line| {
+        let line = Object::parse(line).ok()?;
+        let is_of_thread = line.str("id")? == id;
+        is_of_thread.then(|| line.str("thread_name").map(String::from))?
+    });
+    titles.next()
+}

@@ -1,0 +1,464 @@
+//! A session of another agent, as values: nodes, the path that goes to the model, branches, and a map of all bytes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use transcript_format::json::Json;
+
+use crate::{Agent, Error};
+
+/// A session of another agent.
+///
+/// Every node is live or in exactly one branch, and the [parts](Self::parts) of a source lie side by side without gaps: tests
+/// hold both for any bytes.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// The agent that wrote it.
+    pub agent: Agent,
+    /// What is known about the session as a whole.
+    pub metadata: Metadata,
+    /// The files that it was read from.
+    pub sources: Vec<Source>,
+    /// The nodes that go to the model with the next prompt, in their order. Thoughts that an agent keeps and does not send
+    /// again stand among them.
+    pub live: Vec<NodeId>,
+    /// The nodes that do not.
+    pub branches: Vec<Branch>,
+    /// What each part of each source is, in the order of the bytes.
+    pub parts: Vec<Part>,
+    /// The number of records of each type that the dialect does not know. Their bytes are kept raw.
+    pub unknown: BTreeMap<String, u64>,
+    /// What is damaged, in the order in which it was found.
+    pub damage: Vec<Damage>,
+    /// The reason why the agent itself refuses the session; only under [`Policy::Vendor`](crate::Policy::Vendor), and nothing is
+    /// live then.
+    pub refusal: Option<&'static str>,
+    nodes: Vec<Node>,
+    /// The branch of each node; `None` when it is live.
+    branch_of: Vec<Option<u32>>,
+}
+
+/// The number of a node in its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+/// The number of a file of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub(crate) u32);
+
+/// A file that a conversation was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its length in bytes; of a compressed file, that of what it decompresses to.
+    pub len: u64,
+}
+
+/// A range of bytes of a source. Offsets in a compressed file are those of what it decompresses to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file.
+    pub source: SourceId,
+    /// The offset of the first byte.
+    pub offset: u64,
+    /// The length in bytes.
+    pub len: u64,
+}
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A prompt, or what the agent sends as one.
+    User,
+    /// A text of the model.
+    Assistant,
+    /// A thought of the model.
+    Reasoning,
+    /// A call of a tool.
+    ToolCall,
+    /// The result of a call.
+    ToolResult,
+    /// The summary of a compaction or of a branch.
+    Summary,
+    /// Text that the agent adds by itself, such as the date and the working folder.
+    Context,
+}
+
+/// A message, or one block of it.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it is.
+    pub kind: NodeKind,
+    /// Where it lies. `None` for a node that the agent makes for the request and stores nowhere.
+    pub origin: Option<Place>,
+    /// The nodes that a made node stands for, such as the prompts that are sent as one. They are not live themselves.
+    pub made_of: Vec<NodeId>,
+    /// The id of its record.
+    pub record_id: Option<String>,
+    /// The time of its record, as it is written.
+    pub time: Option<String>,
+    /// The model that wrote it.
+    pub model: Option<String>,
+    /// The tokens of the response that ends with it.
+    pub usage: Option<Usage>,
+    pub(crate) content: Content,
+}
+
+/// The content of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// The text of a message, thought or summary.
+    pub text: Option<String>,
+    /// The name of the tool.
+    pub name: Option<String>,
+    /// The id of the call.
+    pub call_id: Option<String>,
+    /// The input of a call: a string when the model wrote no JSON.
+    pub input: Option<Json>,
+    /// The text of a result.
+    pub output: Option<String>,
+    /// Whether a result reports a failure.
+    pub is_error: bool,
+    /// The number of images.
+    pub images: usize,
+}
+
+/// Numbers of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of requests, those of the cache included where the agent counts so.
+    pub input: u64,
+    /// Tokens of responses.
+    pub output: u64,
+    /// Tokens that were read from the cache.
+    pub cache_read: u64,
+    /// Tokens that were written to the cache.
+    pub cache_write: u64,
+    /// Tokens of thoughts.
+    pub reasoning: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.input, other.input);
+        add(&mut self.output, other.output);
+        add(&mut self.cache_read, other.cache_read);
+        add(&mut self.cache_write, other.cache_write);
+        add(&mut self.reasoning, other.reasoning);
+    }
+}
+
+/// What is known about a session as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its working folder.
+    pub cwd: Option<String>,
+    /// When it began, as it is written.
+    pub started: Option<String>,
+    /// The time of its last record, as it is written.
+    pub updated: Option<String>,
+    /// The version of the agent that wrote it last.
+    pub version: Option<String>,
+    /// The model in use at its end.
+    pub model: Option<String>,
+    /// The session that it was forked from.
+    pub forked_from: Option<String>,
+    /// The session whose subagent it is.
+    pub subagent_of: Option<String>,
+    /// The tokens that the agent counts for it.
+    pub usage: Option<Usage>,
+}
+
+/// Nodes that do not go to the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Why they do not.
+    pub kind: BranchKind,
+    /// The nodes, in their order.
+    pub nodes: Vec<NodeId>,
+}
+
+/// The reason why nodes do not go to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum BranchKind {
+    /// The session was set back to an earlier state, which is kept in another file.
+    Reverted,
+    /// The person went back in the conversation.
+    Rewound,
+    /// A newer version took their place.
+    Superseded,
+    /// They belong to the session that this one was forked from and came after the fork.
+    Forked,
+    /// A summary took their place.
+    Compacted,
+    /// The agent deleted them, and a side table still has them.
+    Deleted,
+    /// A subagent said them; only its result goes to the model.
+    Subagent,
+    /// The agent stores them and never sends them: notes, commands, failed answers.
+    Unsent,
+}
+
+/// What a part of a source is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The bytes.
+    pub place: Place,
+    /// What they are.
+    pub holds: Holds,
+}
+
+/// What a part of a source is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// These nodes.
+    Nodes(Vec<NodeId>),
+    /// Something of the [metadata](Metadata).
+    Metadata(&'static str),
+    /// A record that is kept as it is, by the name of its type.
+    Raw(Cow<'static, str>),
+    /// Bytes outside of records.
+    Damaged,
+}
+
+/// A damaged part of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The bytes; those around it when something is missing.
+    pub place: Place,
+    /// What is wrong.
+    pub kind: DamageKind,
+}
+
+/// What is wrong with a part of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DamageKind {
+    /// The file begins with a byte order mark.
+    ByteOrderMark,
+    /// Bytes that are not UTF-8; they read as U+FFFD.
+    InvalidUtf8,
+    /// A record that shares its line with something else.
+    SharedLine,
+    /// The end of a record is missing. Its text up to there is read.
+    TornRecord,
+    /// Bytes outside of records.
+    NoRecord,
+    /// A line longer than [`LINE_CAP`](crate::LINE_CAP).
+    TooLong,
+    /// The rest of a compressed file is missing.
+    TornCompression,
+    /// The parent of a record is missing. The record before it stands in for it.
+    LostParent,
+    /// The parents of records form a circle.
+    ParentCycle,
+    /// The file on which this one is based is missing, too short, or based on this one.
+    MissingBase,
+    /// The first record, which describes the session, is missing.
+    MissingHeader,
+}
+
+impl Conversation {
+    pub(crate) fn new(agent: Agent, id: &str) -> Self {
+        Self {
+            agent,
+            metadata: Metadata {
+                id: id.to_owned(),
+                ..Metadata::default()
+            },
+            sources: Vec::new(),
+            live: Vec::new(),
+            branches: Vec::new(),
+            parts: Vec::new(),
+            unknown: BTreeMap::new(),
+            damage: Vec::new(),
+            refusal: None,
+            nodes: Vec::new(),
+            branch_of: Vec::new(),
+        }
+    }
+
+    /// Returns the ids of all nodes: those that lie in sources in the order of their bytes, then those that are made.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(NodeId)
+    }
+
+    /// Returns a node.
+    ///
+    /// # Panics
+    /// When the id is one of another conversation.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    /// Returns a file that it was read from.
+    ///
+    /// # Panics
+    /// When the id is one of another conversation.
+    #[must_use]
+    pub fn source(&self, id: SourceId) -> &Source {
+        &self.sources[id.0 as usize]
+    }
+
+    /// Returns the content of a node. Today all contents are in memory and this never fails; a later version reads them again
+    /// from the sources.
+    ///
+    /// # Errors
+    /// When a source cannot be read.
+    pub fn content(&self, id: NodeId) -> Result<Cow<'_, Content>, Error> {
+        Ok(Cow::Borrowed(&self.node(id).content))
+    }
+
+    /// Returns the place of the branch of a node in [`branches`](Self::branches); `None` when it is live, or part of a made node
+    /// that is.
+    #[must_use]
+    pub fn branch_of(&self, id: NodeId) -> Option<usize> {
+        self.branch_of[id.0 as usize].map(|branch| branch as usize)
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    pub(crate) fn content_of(&self, id: NodeId) -> &Content {
+        &self.node(id).content
+    }
+
+    pub(crate) fn add_source(&mut self, path: PathBuf) -> SourceId {
+        let id = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
+        self.sources.push(Source { path, len: 0 });
+        id
+    }
+
+    pub(crate) fn add(&mut self, node: Node) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(node);
+        id
+    }
+
+    /// Adds a node that the agent makes for the request.
+    pub(crate) fn make(&mut self, kind: NodeKind, content: Content, of: Vec<NodeId>) -> NodeId {
+        let mut node = Node::new(kind, content);
+        node.made_of = of;
+        self.add(node)
+    }
+
+    pub(crate) fn report(&mut self, place: Place, kind: DamageKind) {
+        self.damage.push(Damage { place, kind });
+    }
+
+    /// Counts a record of an unknown type and returns that its bytes are kept raw.
+    pub(crate) fn unknown(&mut self, name: &str) -> Holds {
+        *self.unknown.entry(name.to_owned()).or_default() += 1;
+        Holds::Raw(Cow::Owned(name.to_owned()))
+    }
+
+    /// Adds a branch if it has nodes.
+    pub(crate) fn branch(&mut self, kind: BranchKind, nodes: Vec<NodeId>) {
+        if !nodes.is_empty() {
+            self.branches.push(Branch { kind, nodes });
+        }
+    }
+
+    /// Says that the agent refuses the session: the live nodes become a branch.
+    pub(crate) fn refuse(&mut self, reason: &'static str) {
+        let live = std::mem::take(&mut self.live);
+        self.branch(BranchKind::Unsent, live);
+        self.refusal = Some(reason);
+    }
+
+    /// Completes a conversation: each node gets exactly one place, and the nodes the order of their bytes.
+    pub(crate) fn finish(mut self) -> Self {
+        self.sort();
+        let mut taken = vec![false; self.nodes.len()];
+        let mut take = |id: NodeId| !std::mem::replace(&mut taken[id.0 as usize], true);
+        self.live.retain(|id| take(*id));
+        let mut within = self.live.clone();
+        while let Some(id) = within.pop() {
+            let parts = self.nodes[id.0 as usize].made_of.iter().copied();
+            within.extend(parts.filter(|part| take(*part)));
+        }
+        for branch in &mut self.branches {
+            branch.nodes.retain(|id| take(*id));
+        }
+        self.branches.retain(|branch| !branch.nodes.is_empty());
+        let left: Vec<NodeId> = self.ids().filter(|id| !taken[id.0 as usize]).collect();
+        self.branch(BranchKind::Unsent, left);
+        self.branch_of = vec![None; self.nodes.len()];
+        for (number, branch) in self.branches.iter().enumerate() {
+            for id in &branch.nodes {
+                self.branch_of[id.0 as usize] = u32::try_from(number).ok();
+            }
+        }
+        self
+    }
+
+    /// Puts the nodes into the order of their bytes: some are known only after later ones.
+    fn sort(&mut self) {
+        let key = |node: &Node| (node.origin.is_none(), node.origin);
+        if self.nodes.is_sorted_by_key(key) {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by_key(|at| key(&self.nodes[*at]));
+        let mut new = vec![NodeId(0); order.len()];
+        for (number, at) in order.iter().enumerate() {
+            new[*at] = NodeId(u32::try_from(number).unwrap_or(u32::MAX));
+        }
+        let mut nodes: Vec<Option<Node>> = self.nodes.drain(..).map(Some).collect();
+        self.nodes = order.iter().filter_map(|at| nodes[*at].take()).collect();
+        let renumber = |id: &mut NodeId| *id = new[id.0 as usize];
+        self.live.iter_mut().for_each(renumber);
+        let branches = self.branches.iter_mut();
+        branches.for_each(|branch| branch.nodes.iter_mut().for_each(renumber));
+        let nodes = self.nodes.iter_mut();
+        nodes.for_each(|node| node.made_of.iter_mut().for_each(renumber));
+        for part in &mut self.parts {
+            if let Holds::Nodes(ids) = &mut part.holds {
+                ids.iter_mut().for_each(renumber);
+            }
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn new(kind: NodeKind, content: Content) -> Self {
+        Self {
+            kind,
+            origin: None,
+            made_of: Vec::new(),
+            record_id: None,
+            time: None,
+            model: None,
+            usage: None,
+            content,
+        }
+    }
+}
+
+impl Content {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
+    }
+}
+
+impl Place {
+    /// Returns the offsets.
+    #[must_use]
+    pub fn range(self) -> Range<u64> {
+        self.offset..self.offset + self.len
+    }
+}

@@ -1,0 +1,107 @@
+//! Copilot CLI: a log of events. A compaction puts one message in the place of all before it: the prompts so far and a summary.
+//!
+//! Limitations: a rewind in the terminal cuts events out of the log, and their texts are left only in the database
+//! `session-store.db`, which is not read.
+
+mod events;
+mod send;
+
+use transcript_format::object::Object;
+
+use crate::conversation::{Conversation, DamageKind, Place};
+use crate::dialect::{Dialect, Policy, Session};
+use crate::source::{Store, name_of};
+use crate::value::string;
+use crate::{Agent, Error, lines};
+
+use events::Events;
+
+/// The folder of sessions in the home folder.
+const FOLDER: &str = "session-state";
+
+/// The dialect of Copilot CLI.
+#[derive(Clone, Copy, Debug)]
+pub struct Copilot;
+
+impl Dialect for Copilot {
+    fn agent(&self) -> Agent {
+        Agent::Copilot
+    }
+
+    fn has_store(&self, store: Store<'_>) -> bool {
+        store.disk.is_folder(&store.path.join(FOLDER))
+    }
+
+    fn begins_file(&self, first: &Object<'_>) -> bool {
+        let is_start = first
+            .str("type")
+            .is_some_and(|kind| kind == "session.start");
+        is_start && first.object("data").is_some()
+    }
+
+    fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
+        let files = store.files(&[FOLDER], &["events.jsonl"])?;
+        let sessions = files.into_iter().map(|path| {
+            let id = lines::first(store, &path, |line| {
+                line.object("data")
+                    .and_then(|data| string(&data, "sessionId"))
+            })?;
+            let folder = path.parent().map(name_of).unwrap_or_default().into_owned();
+            Ok(Session {
+                id: id.unwrap_or(folder),
+                files: vec![path],
+            })
+        });
+        sessions.collect()
+    }
+
+    fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
+        let session = self.session(store, id)?;
+        let mut to = Conversation::new(Agent::Copilot, id);
+        let mut events = Events::new(policy);
+        for path in &session.files {
+            let source = lines::read(store, path, &mut to, &mut events)?;
+            if !events.has_header {
+                let start = Place {
+                    source,
+                    offset: 0,
+                    len: 0,
+                };
+                to.report(start, DamageKind::MissingHeader);
+            }
+        }
+        to.metadata.title = title(store, &session);
+        to.metadata.usage = Some(events.usage());
+        let has_header = events.has_header;
+        send::choose(&mut to, events);
+        if policy == Policy::Vendor {
+            refuse(&mut to, has_header);
+        }
+        Ok(to.finish())
+    }
+}
+
+/// Returns the title, which a file beside the log holds.
+fn title(store: Store<'_>, session: &Session) -> Option<String> {
+    let folder = session.files.first()?.parent()?;
+    let workspace = store.text(&folder.join("workspace.yaml"))?;
+    let name = workspace
+        .split('\n')
+        .find_map(|line| line.strip_prefix("name: "));
+    name.map(|name| name.trim_matches(['"', '\'', ' ', '\r']).to_owned())
+}
+
+/// Copilot CLI refuses a log with a damaged line, except when it is the last one.
+fn refuse(to: &mut Conversation, has_header: bool) {
+    let last = to.parts.last().map(|part| part.place);
+    let is_in_the_way = |kind| {
+        use DamageKind::{NoRecord, SharedLine, TornRecord};
+        matches!(kind, NoRecord | SharedLine | TornRecord)
+    };
+    let mut damage = to.damage.iter();
+    if damage.any(|damage| is_in_the_way(damage.kind) && Some(damage.place) != last) {
+        to.refuse("a line is damaged");
+    } else if !has_header {
+        to.refuse("its first event is missing");
+    }
+}

@@ -1,0 +1,110 @@
+//! What of a log of Copilot CLI goes to the model.
+
+use std::collections::{HashMap, HashSet};
+
+use super::events::{Events, Step};
+use crate::calls::Missing;
+use crate::conversation::{BranchKind, Content, Conversation, NodeId, NodeKind};
+
+/// What Copilot CLI tells the model about a call whose result it does not have.
+const MISSING: Missing = Missing {
+    output: "Tool execution was interrupted before a result was recorded.",
+    is_error: true,
+};
+
+/// Chooses the live nodes and the branches.
+pub(super) fn choose(to: &mut Conversation, events: Events) {
+    for nodes in events.subagents.into_values() {
+        to.branch(BranchKind::Subagent, nodes);
+    }
+    let mut live = Vec::new();
+    let mut prompts = Prompts::default();
+    for step in events.steps {
+        match step {
+            Step::Node(node, typed) => {
+                if let Some(typed) = typed {
+                    prompts.texts.push(typed);
+                    prompts.nodes.push(node);
+                }
+                live.push(node);
+            }
+            Step::Compaction(summary) => {
+                let own: HashSet<NodeId> = prompts.nodes.iter().copied().collect();
+                let gone = live.drain(..).filter(|id| !own.contains(id));
+                let gone: Vec<NodeId> = gone.collect();
+                to.branch(BranchKind::Compacted, gone);
+                live.push(prompts.with_summary(to, summary));
+            }
+        }
+    }
+    to.live = in_order_of_calls(to, live);
+}
+
+/// All prompts so far. Every compaction lists them again.
+#[derive(Default)]
+struct Prompts {
+    texts: Vec<String>,
+    nodes: Vec<NodeId>,
+}
+
+impl Prompts {
+    /// Returns the message that takes the place of everything so far.
+    fn with_summary(&self, to: &mut Conversation, summary: NodeId) -> NodeId {
+        let prompts = self.texts.iter();
+        let prompts: String = prompts
+            .map(|prompt| format!("<user_message>\n{prompt}\n</user_message>\n"))
+            .collect();
+        let of_summary = to.content_of(summary).text.as_deref().unwrap_or_default();
+        let text = format!(
+            "Some of the conversation history has been summarized to free up context.\n\n\
+             You were originally given instructions from a user over one or more turns. \
+             Here were the user messages:\n{prompts}\n\
+             Here is a summary of the prior context:\n<summary>\n{of_summary}\n</summary>\n"
+        );
+        let of = self.nodes.iter().copied().chain([summary]).collect();
+        to.make(NodeKind::User, Content::text(text), of)
+    }
+}
+
+/// Puts the results of the calls of a message behind them, in the order of the calls: they are stored as they were completed.
+fn in_order_of_calls(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
+    let call_of = |to: &Conversation, id: NodeId| to.content_of(id).call_id.clone();
+    let is = |to: &Conversation, id: NodeId, kind| to.node(id).kind == kind;
+    let mut results: HashMap<String, NodeId> = HashMap::new();
+    let calls: HashSet<String> = nodes
+        .iter()
+        .filter(|id| is(to, **id, NodeKind::ToolCall))
+        .filter_map(|id| call_of(to, *id))
+        .collect();
+    for id in nodes.iter().copied() {
+        if is(to, id, NodeKind::ToolResult)
+            && let Some(call) = call_of(to, id).filter(|call| calls.contains(call))
+        {
+            results.insert(call, id);
+        }
+    }
+    let mut ordered = Vec::with_capacity(nodes.len());
+    let mut open: Vec<NodeId> = Vec::new();
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some(id) = nodes.next() {
+        let is_answered = is(to, id, NodeKind::ToolResult)
+            && call_of(to, id).is_some_and(|call| calls.contains(&call));
+        if !is_answered {
+            ordered.push(id);
+        }
+        if is(to, id, NodeKind::ToolCall) {
+            open.push(id);
+        }
+        let continues = nodes.peek().is_some_and(|next| {
+            is(to, *next, NodeKind::ToolCall) && to.node(*next).record_id == to.node(id).record_id
+        });
+        if continues {
+            continue;
+        }
+        for call in std::mem::take(&mut open) {
+            let result = call_of(to, call).and_then(|call| results.remove(&call));
+            ordered.push(result.unwrap_or_else(|| MISSING.result_of(to, call)));
+        }
+    }
+    ordered
+}

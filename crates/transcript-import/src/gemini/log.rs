@@ -1,0 +1,363 @@
+//! The log of one file: messages, and changes to the list of messages.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use transcript_format::object::{Object, Raw};
+
+use crate::conversation::{
+    BranchKind, Content, Conversation, Holds, Node, NodeId, NodeKind, Usage,
+};
+use crate::dialect::Policy;
+use crate::lines::{Form, Reading, Record};
+use crate::parts::{Made, call_of, nodes_of};
+use crate::value::{objects, string};
+
+/// The list of messages that the records so far lead to, and what they removed.
+pub(super) struct Log {
+    pub(super) list: Vec<Message>,
+    pub(super) gone: Vec<(BranchKind, Vec<NodeId>)>,
+    /// The places of the messages in the list, by id.
+    places: HashMap<String, usize>,
+    /// What older records of a message say and newer ones leave out.
+    details: HashMap<String, Details>,
+    /// The last list with a prompt or an answer, if one without took its place.
+    wiped: Option<Vec<Message>>,
+    policy: Policy,
+}
+
+/// A message of the list.
+#[derive(Clone)]
+pub(super) struct Message {
+    id: String,
+    pub(super) nodes: Vec<NodeId>,
+    /// Whether it goes to the model: notes and commands do not.
+    pub(super) is_sent: bool,
+    /// Whether it is a prompt or an answer.
+    is_talk: bool,
+}
+
+/// What a resume leaves out when it writes a message again.
+#[derive(Clone, Default)]
+struct Details {
+    model: Option<String>,
+    usage: Option<Usage>,
+}
+
+impl Log {
+    /// Returns the log of a file that comes after another one of the session: messages have the details of their older records.
+    pub(super) fn after(previous: Option<&mut Self>, policy: Policy) -> Self {
+        Self {
+            list: Vec::new(),
+            gone: Vec::new(),
+            places: HashMap::new(),
+            details: previous
+                .map(|log| std::mem::take(&mut log.details))
+                .unwrap_or_default(),
+            wiped: None,
+            policy,
+        }
+    }
+
+    /// Returns whether there is something to resume.
+    pub(super) fn is_resumable(&self) -> bool {
+        is_resumable(&self.list)
+    }
+
+    /// Returns the nodes of all messages, those that were removed first.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        let gone = self.gone.iter().flat_map(|(_, nodes)| nodes);
+        let list = self.list.iter().flat_map(|message| &message.nodes);
+        gone.chain(list).copied()
+    }
+
+    /// Brings back the list that a load emptied.
+    pub(super) fn undo_wipe(&mut self) {
+        if self.is_resumable() {
+            return;
+        }
+        if let Some(list) = self.wiped.take() {
+            let empty = std::mem::replace(&mut self.list, list);
+            let nodes = empty.into_iter().flat_map(|message| message.nodes);
+            self.gone.push((BranchKind::Superseded, nodes.collect()));
+            let live: BTreeSet<NodeId> = self.list.iter().flat_map(|m| m.nodes.clone()).collect();
+            for (_, nodes) in &mut self.gone {
+                nodes.retain(|id| !live.contains(id));
+            }
+        }
+    }
+
+    /// Puts a message into the list: in the place of an older one with its id, or at the end.
+    fn put(&mut self, message: Message) {
+        match self.places.get(&message.id) {
+            Some(&place) => {
+                let old = std::mem::replace(&mut self.list[place], message);
+                self.gone.push((BranchKind::Superseded, old.nodes));
+            }
+            None => {
+                self.places.insert(message.id.clone(), self.list.len());
+                self.list.push(message);
+            }
+        }
+    }
+
+    /// Removes a message and all after it; all messages when there is none with this id.
+    fn rewind(&mut self, id: &str) {
+        let place = self.places.get(id).copied().unwrap_or_default();
+        let removed = self.list.split_off(place);
+        for message in &removed {
+            self.places.remove(&message.id);
+        }
+        let nodes = removed.into_iter().flat_map(|message| message.nodes);
+        self.gone.push((BranchKind::Rewound, nodes.collect()));
+    }
+
+    /// Takes another list.
+    fn replace(&mut self, to: &Conversation, list: Vec<Message>) {
+        self.places.clear();
+        let old = std::mem::take(&mut self.list);
+        for message in list {
+            self.put(message);
+        }
+        let ids: BTreeSet<&str> = self.list.iter().map(|message| &*message.id).collect();
+        let has_summary = |list: &[Message]| {
+            let mut nodes = list.iter().flat_map(|message| &message.nodes);
+            nodes
+                .find(|id| to.node(**id).kind == NodeKind::Summary)
+                .map(|id| to.content_of(*id))
+        };
+        let new_summary = has_summary(&self.list);
+        let is_compaction = new_summary.is_some() && new_summary != has_summary(&old);
+        let (again, gone): (Vec<&Message>, Vec<&Message>) =
+            old.iter().partition(|message| ids.contains(&*message.id));
+        let nodes = |of: Vec<&Message>| of.iter().flat_map(|m| m.nodes.clone()).collect();
+        let kind = if is_compaction {
+            BranchKind::Compacted
+        } else {
+            BranchKind::Superseded
+        };
+        let removed = [(BranchKind::Superseded, nodes(again)), (kind, nodes(gone))];
+        self.gone.extend(removed);
+        if is_resumable(&old) && !self.is_resumable() {
+            self.wiped = Some(old);
+        }
+    }
+
+    /// Reads a message; `None` when it is of an unknown type.
+    fn message(
+        &mut self,
+        to: &mut Conversation,
+        record: &Record<'_>,
+        message: &Object<'_>,
+    ) -> Option<Message> {
+        let kind = message.str("type")?;
+        let made = match &*kind {
+            "user" => nodes_of(message.get("content")?, false),
+            "gemini" => answer(message),
+            "info" | "error" | "warning" => {
+                let content = message.get("content")?;
+                let mut notes = nodes_of(content, false);
+                notes
+                    .iter_mut()
+                    .for_each(|note| note.kind = NodeKind::Context);
+                notes
+            }
+            _ => return None,
+        };
+        let id = string(message, "id").unwrap_or_default();
+        let text = || {
+            made.iter()
+                .filter_map(|made| made.content.text.as_deref())
+                .next()
+        };
+        let is_command = || text().is_some_and(|text| text.starts_with(['/', '?']));
+        let is_sent = match &*kind {
+            "user" => !is_command(),
+            kind => kind == "gemini",
+        };
+        let details = self.details.entry(id.clone()).or_default();
+        if let Some(model) = string(message, "model") {
+            to.metadata.model = Some(model.clone());
+            details.model = Some(model);
+        }
+        if let Some(tokens) = message.object("tokens") {
+            details.usage = Some(usage_of(&tokens));
+        }
+        let mut nodes = Vec::new();
+        for made in made {
+            nodes.push(add(to, record, message, made, details));
+        }
+        if let Some(last) = nodes.last().filter(|_| kind == "gemini") {
+            to.node_mut(*last).usage = details.usage;
+        }
+        let is_talk =
+            |id: &NodeId| !matches!(to.node(*id).kind, NodeKind::Context | NodeKind::Summary);
+        Some(Message {
+            id,
+            is_talk: is_sent && nodes.iter().any(is_talk) || kind == "gemini",
+            nodes,
+            is_sent,
+        })
+    }
+
+    fn set(&mut self, to: &mut Conversation, record: &Record<'_>, set: &Object<'_>) -> Holds {
+        if let Some(summary) = string(set, "summary") {
+            to.metadata.title = Some(summary);
+        }
+        let Some(messages) = set.get("messages") else {
+            learn(to, set);
+            return Holds::Metadata("$set");
+        };
+        let messages = objects(Some(messages));
+        let list: Vec<Message> = messages
+            .filter_map(|message| self.message(to, record, &message))
+            .collect();
+        let nodes = list
+            .iter()
+            .flat_map(|message| message.nodes.clone())
+            .collect();
+        self.replace(to, list);
+        Holds::Nodes(nodes)
+    }
+}
+
+fn is_resumable(list: &[Message]) -> bool {
+    list.iter().any(|message| message.is_talk)
+}
+
+impl Reading for Log {
+    fn is_record(object: &Object<'_>) -> bool {
+        let has = |key| object.get(key).is_some();
+        let is_message = has("id") && has("timestamp") && has("type") && has("content");
+        let is_header = has("sessionId") && has("projectHash");
+        is_message || is_header || has("$set") || has("$rewindTo")
+    }
+
+    fn is_torn_record(object: &Object<'_>) -> bool {
+        let has = |key| object.get(key).is_some();
+        has("id") && has("timestamp") && has("type") && has("content")
+    }
+
+    fn record(&mut self, to: &mut Conversation, record: &Record<'_>) -> Holds {
+        // Gemini CLI skips lines that are not one record.
+        if record.form.is_part() && self.policy == Policy::Vendor {
+            return Holds::Damaged;
+        }
+        let object = &record.object;
+        let is_known = || {
+            object
+                .str("id")
+                .is_some_and(|id| self.places.contains_key(&*id))
+        };
+        if record.form == Form::Torn && is_known() {
+            // The older record of the message is whole.
+            return Holds::Damaged;
+        }
+        if let Some(id) = object.str("$rewindTo") {
+            self.rewind(&id);
+            return Holds::Raw(Cow::Borrowed("$rewindTo"));
+        }
+        if let Some(set) = object.object("$set") {
+            return self.set(to, record, &set);
+        }
+        if object.get("$patch").is_some() {
+            return Holds::Raw(Cow::Borrowed("$patch"));
+        }
+        if object.get("type").is_none() && object.str("sessionId").is_some() {
+            learn(to, object);
+            return Holds::Metadata("header");
+        }
+        match self.message(to, record, object) {
+            Some(message) => {
+                let nodes = message.nodes.clone();
+                self.put(message);
+                Holds::Nodes(nodes)
+            }
+            None => {
+                let kind = object.str("type").unwrap_or_default();
+                to.unknown(&kind)
+            }
+        }
+    }
+}
+
+fn learn(to: &mut Conversation, header: &Object<'_>) {
+    let metadata = &mut to.metadata;
+    if metadata.started.is_none() {
+        metadata.started = string(header, "startTime");
+    }
+    if let Some(updated) = string(header, "lastUpdated") {
+        metadata.updated = Some(updated);
+    }
+}
+
+fn add(
+    to: &mut Conversation,
+    record: &Record<'_>,
+    message: &Object<'_>,
+    made: Made<'_>,
+    details: &Details,
+) -> NodeId {
+    let text = made.content.text.as_deref().unwrap_or_default();
+    let kind = match made.kind {
+        NodeKind::User if text.starts_with("<session_context>") => NodeKind::Context,
+        NodeKind::User if text.starts_with("<state_snapshot>") => NodeKind::Summary,
+        kind => kind,
+    };
+    let mut node = Node::new(kind, made.content);
+    node.origin = Some(record.place_of(made.place));
+    node.record_id = string(message, "id");
+    node.time = string(message, "timestamp");
+    if !matches!(kind, NodeKind::User | NodeKind::Context | NodeKind::Summary) {
+        node.model.clone_from(&details.model);
+    }
+    to.add(node)
+}
+
+/// Returns the nodes of an answer: thoughts, text, calls, and the results of the calls.
+fn answer<'a>(message: &Object<'a>) -> Vec<Made<'a>> {
+    let content = message.get("content");
+    let said = content
+        .map(|content| nodes_of(content, true))
+        .unwrap_or_default();
+    let is_complete =
+        |made: &Made<'_>| matches!(made.kind, NodeKind::ToolCall | NodeKind::Reasoning);
+    if said.iter().any(is_complete) {
+        return said;
+    }
+    let thoughts = objects(message.get("thoughts")).map(|thought| {
+        let field = |key| thought.str(key).unwrap_or_default();
+        let text = format!("**{}** {}", field("subject"), field("description"));
+        made_of(NodeKind::Reasoning, Content::text(text), thought.raw())
+    });
+    let mut nodes: Vec<Made<'a>> = thoughts.collect();
+    let is_empty = |made: &Made<'_>| made.content.text.as_deref() == Some("");
+    nodes.extend(said.into_iter().filter(|made| !is_empty(made)));
+    let calls: Vec<Object<'a>> = objects(message.get("toolCalls")).collect();
+    let made = calls
+        .iter()
+        .map(|call| made_of(NodeKind::ToolCall, call_of(call, "args"), call.raw()));
+    nodes.extend(made);
+    let results = calls.iter().filter_map(|call| call.get("result"));
+    nodes.extend(results.flat_map(|result| nodes_of(result, false)));
+    nodes
+}
+
+fn made_of(kind: NodeKind, content: Content, place: Raw<'_>) -> Made<'_> {
+    Made {
+        kind,
+        content,
+        place,
+    }
+}
+
+fn usage_of(tokens: &Object<'_>) -> Usage {
+    let number = |key| tokens.u64(key).unwrap_or_default();
+    Usage {
+        input: number("input"),
+        output: number("output"),
+        cache_read: number("cached"),
+        cache_write: 0,
+        reasoning: number("thoughts"),
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads the sessions of other agents: Codex, Pi, Qwen Code, Gemini CLI and Copilot CLI.
+//!
+//! A [`Dialect`] finds the sessions in the home folder of an agent and reads one as a [`Conversation`]: the nodes that go to the
+//! model with the next prompt in the order of the agent, everything else in branches that say why it does not, and a map of all
+//! bytes. Start from [`dialect`].
+//!
+//! ```
+//! use std::path::Path;
+//! use transcript_import::{Agent, BranchKind, Policy, Store, dialect};
+//! use transcript_storage::MemoryDisk;
+//!
+//! let disk = MemoryDisk::new();
+//! let message = |id, parent, text| {
+//!     format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{"role":"user","content":"{text}"}}}}"#)
+//! };
+//! let lines = [
+//!     r#"{"type":"session","id":"s1"}"#.to_owned(),
+//!     message("a", "null", "the first prompt"),
+//!     message("b", "\"a\"", "the prompt of a branch"),
+//!     message("c", "\"a\"", "the prompt after going back"),
+//! ];
+//! disk.put("/home/.pi/agent/sessions/--w--/now_s1.jsonl", lines.join("\n"));
+//!
+//! let store = Store { disk: &disk, path: Path::new("/home/.pi/agent") };
+//! let conversation = dialect(Agent::Pi).read(store, "s1", Policy::Recover)?;
+//! assert_eq!(conversation.live.len(), 2);
+//! let last = conversation.content(conversation.live[1])?;
+//! assert_eq!(last.text.as_deref(), Some("the prompt after going back"));
+//! assert_eq!(conversation.branches[0].kind, BranchKind::Rewound);
+//! # Ok::<(), transcript_import::Error>(())
+//! ```
+//!
+//! Read the modules in this order:
+//!
+//! 1. `agent`, `dialect` and `dialects` have the agents, what each format answers, and the list of formats; `source` finds and opens files.
+//! 2. `conversation` has the values that a reading makes, `items` their JSON.
+//! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte.
+//! 4. `tree` follows parents, `parts` and `value` read contents, `calls` completes calls: what several dialects share.
+//! 5. `codex`, `pi`, `qwen`, `gemini` and `copilot` have the rules of one agent each. `docs/import.md` of the repository describes them.
+//!
+//! # Limitations
+//!
+//! - The contents of one session are held in memory, without records that are kept raw. [`Conversation::content`] may read
+//!   them from the sources in a later version, and can fail for that reason.
+//! - Whether another session still holds what this one removed is known for Codex only, whose files refer to each other.
+//! - Without the feature `zstd`, files that Codex compressed are as if they were not there.
+//! - Texts that lie outside of the session files, such as the database of Copilot CLI, are not read.
+
+mod agent;
+mod calls;
+mod codex;
+mod conversation;
+mod copilot;
+mod dialect;
+mod dialects;
+mod error;
+mod gemini;
+mod items;
+mod lines;
+mod parts;
+mod pi;
+mod qwen;
+mod source;
+mod tree;
+mod value;
+
+pub use agent::{Agent, UnknownAgent};
+pub use codex::Codex;
+pub use conversation::{
+    Branch, BranchKind, Content, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeId,
+    NodeKind, Part, Place, Source, SourceId, Usage,
+};
+pub use copilot::Copilot;
+pub use dialect::{Dialect, Policy, Session};
+pub use dialects::{agent_of_file, dialect};
+pub use error::Error;
+pub use gemini::Gemini;
+pub use items::{Item, Items};
+pub use lines::LINE_CAP;
+pub use pi::Pi;
+pub use qwen::Qwen;
+pub use source::Store;
+
+/// The README, as a doctest, so that its examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

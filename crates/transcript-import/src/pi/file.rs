@@ -1,0 +1,355 @@
+//! The records of a session file of Pi.
+
+use std::borrow::Cow;
+
+use transcript_format::json::Json;
+use transcript_format::object::{Object, Raw};
+
+use crate::conversation::{Content, Conversation, Holds, Node, NodeId, NodeKind, Place, Usage};
+use crate::dialect::Policy;
+use crate::lines::{Reading, Record};
+use crate::tree::Link;
+use crate::value::{objects, string, text_of};
+
+/// The records of a file, in their order.
+pub(super) struct File {
+    pub(super) entries: Vec<Entry>,
+    pub(super) has_header: bool,
+    policy: Policy,
+}
+
+/// A record that is part of the tree.
+pub(super) struct Entry {
+    pub(super) link: Link,
+    pub(super) role: Role,
+    /// Its nodes. The content that an edit puts in the place of another one belongs to the edit.
+    pub(super) nodes: Vec<NodeId>,
+}
+
+/// What a record is to the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is sent.
+    Message,
+    /// The system prompt: sent, and not counted among what a compaction keeps.
+    System,
+    /// It is shown and not sent: failed answers, commands that the person keeps from the model.
+    Silent,
+    /// The entries before it are gone, except those from this id on.
+    Compaction(Option<String>),
+    /// The record with this id has the nodes of this one instead of its own; none if it is dropped.
+    Edit(String),
+    /// A fact about the session.
+    Fact,
+}
+
+impl File {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self {
+            entries: Vec::new(),
+            has_header: false,
+            policy,
+        }
+    }
+
+    fn header(&mut self, to: &mut Conversation, header: &Object<'_>) -> Holds {
+        self.has_header = true;
+        to.metadata.cwd = string(header, "cwd");
+        to.metadata.started = string(header, "timestamp");
+        let parent = header.str("parentSession");
+        let name = parent
+            .as_deref()
+            .map(|path| path.rsplit(['/', '\\']).next().unwrap_or(path));
+        to.metadata.forked_from = name.map(|name| id_in_name(name).to_owned());
+        Holds::Metadata("session")
+    }
+
+    fn message(&self, nodes: &mut Nodes<'_, '_>, message: &Object<'_>) -> Role {
+        let role = message.str("role").unwrap_or_default();
+        match &*role {
+            "bashExecution" => {
+                nodes.add(
+                    NodeKind::User,
+                    Content::text(text_of_command(message)),
+                    message.raw(),
+                );
+                let is_hidden = message.bool("excludeFromContext") == Some(true);
+                if is_hidden {
+                    Role::Silent
+                } else {
+                    Role::Message
+                }
+            }
+            "system" => {
+                let sections = message.get("sections").filter(|raw| !raw.is_null());
+                let text = sections.map_or_else(
+                    || {
+                        text_of(
+                            message.get("content").unwrap_or_else(|| message.raw()),
+                            is_image,
+                        )
+                    },
+                    |sections| Content::text(sections.text()),
+                );
+                nodes.add(NodeKind::Context, text, message.raw());
+                Role::System
+            }
+            _ => {
+                nodes.add_content(&role, message, message);
+                let reason = message.str("stopReason");
+                let is_failed = matches!(reason.as_deref(), Some("aborted" | "error"));
+                if is_failed {
+                    Role::Silent
+                } else {
+                    Role::Message
+                }
+            }
+        }
+    }
+
+    /// Reads an edit. Its content is like that of the record that it changes.
+    fn edit(&self, nodes: &mut Nodes<'_, '_>, edit: &Object<'_>) -> Role {
+        let target = string(edit, "targetId").unwrap_or_default();
+        let replacement = edit.object("replacement");
+        if let Some(replacement) = &replacement {
+            let mut before = self.entries.iter().rev();
+            let edited = before.find(|entry| entry.link.id == target);
+            let first = edited.and_then(|entry| entry.nodes.first().copied());
+            let first = first.map(|id| nodes.to.node(id));
+            let role = match first.map(|node| node.kind) {
+                Some(NodeKind::Assistant | NodeKind::Reasoning | NodeKind::ToolCall) => "assistant",
+                Some(NodeKind::ToolResult) => "toolResult",
+                _ => "user",
+            };
+            let call = first.map(|node| node.content.clone()).unwrap_or_default();
+            let added = nodes.all.len();
+            nodes.add_content(role, replacement, replacement);
+            // The edit of a result does not repeat which call it answers.
+            for id in nodes.all.split_at(added).1 {
+                let content = &mut nodes.to.node_mut(*id).content;
+                if role == "toolResult" {
+                    content.call_id = call.call_id.clone();
+                    content.name = call.name.clone();
+                }
+            }
+        }
+        Role::Edit(target)
+    }
+}
+
+impl Reading for File {
+    fn is_record(object: &Object<'_>) -> bool {
+        let is_entry = object.get("parentId").is_some() && object.str("id").is_some();
+        let is_header = object.str("type").is_some_and(|kind| kind == "session");
+        object.str("type").is_some() && (is_entry || is_header)
+    }
+
+    fn is_torn_record(object: &Object<'_>) -> bool {
+        let is_message = object.str("type").is_some_and(|kind| kind == "message");
+        Self::is_record(object) && is_message && object.object("message").is_some()
+    }
+
+    fn record(&mut self, to: &mut Conversation, record: &Record<'_>) -> Holds {
+        if record.form.is_part() && self.policy == Policy::Vendor {
+            return Holds::Damaged;
+        }
+        let entry = &record.object;
+        let kind = entry.str("type").unwrap_or_default();
+        if kind == "session" {
+            return self.header(to, entry);
+        }
+        let Some(id) = string(entry, "id") else {
+            return to.unknown(&kind);
+        };
+        if let Some(time) = string(entry, "timestamp") {
+            to.metadata.updated = Some(time);
+        }
+        let mut nodes = Nodes {
+            to,
+            record,
+            all: Vec::new(),
+        };
+        let mut fact = None;
+        let role = match &*kind {
+            "message" => match entry.object("message") {
+                Some(message) => self.message(&mut nodes, &message),
+                None => Role::Fact,
+            },
+            "custom_message" => {
+                nodes.add_content("user", entry, entry);
+                Role::Message
+            }
+            "custom" => {
+                let data = entry.get("data").map(|data| data.text().to_owned());
+                nodes.add(
+                    NodeKind::Context,
+                    Content::text(data.unwrap_or_default()),
+                    entry.raw(),
+                );
+                Role::Silent
+            }
+            "branch_summary" => {
+                nodes.add_summary(entry);
+                Role::Message
+            }
+            "compaction" => {
+                nodes.add_summary(entry);
+                Role::Compaction(string(entry, "firstKeptEntryId"))
+            }
+            "context_edit" => self.edit(&mut nodes, entry),
+            "model_change" => {
+                fact = Some("model_change");
+                nodes.to.metadata.model = string(entry, "modelId");
+                Role::Fact
+            }
+            "session_info" => {
+                fact = Some("session_info");
+                nodes.to.metadata.title = string(entry, "name");
+                Role::Fact
+            }
+            _ => Role::Fact,
+        };
+        let nodes = nodes.all;
+        self.entries.push(Entry {
+            link: Link {
+                id,
+                parent: string(entry, "parentId"),
+                place: record.place,
+            },
+            role,
+            nodes: nodes.clone(),
+        });
+        match (fact, KNOWN_FACTS.iter().find(|known| **known == kind)) {
+            _ if !nodes.is_empty() => Holds::Nodes(nodes),
+            (Some(fact), _) => Holds::Metadata(fact),
+            (None, Some(known)) => Holds::Raw(Cow::Borrowed(known)),
+            (None, None) => to.unknown(&kind),
+        }
+    }
+}
+
+/// Records that hold no text of the conversation.
+const KNOWN_FACTS: [&str; 5] = [
+    "context_edit",
+    "label",
+    "message",
+    "thinking_level_change",
+    "usage",
+];
+
+/// The nodes of a record, while it is read.
+struct Nodes<'c, 'r> {
+    to: &'c mut Conversation,
+    record: &'c Record<'r>,
+    all: Vec<NodeId>,
+}
+
+impl Nodes<'_, '_> {
+    fn add(&mut self, kind: NodeKind, content: Content, raw: Raw<'_>) {
+        let origin: Place = self.record.place_of(raw);
+        let mut node = Node::new(kind, content);
+        node.origin = Some(origin);
+        node.record_id = self.record.string("id");
+        node.time = self.record.string("timestamp");
+        self.all.push(self.to.add(node));
+    }
+
+    fn add_summary(&mut self, entry: &Object<'_>) {
+        let summary = entry.get("summary").unwrap_or_else(|| entry.raw());
+        let text = summary.str().unwrap_or_default();
+        self.add(NodeKind::Summary, Content::text(text), summary);
+    }
+
+    /// Adds the content of a message of a role. `details` has what stands beside the content.
+    fn add_content(&mut self, role: &str, message: &Object<'_>, details: &Object<'_>) {
+        let content = message.get("content").unwrap_or_else(|| message.raw());
+        match role {
+            "assistant" if content.array().is_some() => {
+                let first = self.all.len();
+                for part in objects(Some(content)) {
+                    self.add_part(&part);
+                }
+                for id in self.all.split_at(first).1 {
+                    self.to.node_mut(*id).model = string(details, "model");
+                }
+                if let Some(last) = self.all.last() {
+                    self.to.node_mut(*last).usage = details.object("usage").map(|u| usage_of(&u));
+                }
+            }
+            "assistant" => self.add(NodeKind::Assistant, text_of(content, is_image), content),
+            "toolResult" => {
+                let text = text_of(content, is_image);
+                let result = Content {
+                    output: Some(text.text.unwrap_or_default()),
+                    name: string(details, "toolName"),
+                    call_id: string(details, "toolCallId"),
+                    is_error: details.bool("isError") == Some(true),
+                    images: text.images,
+                    ..Content::default()
+                };
+                self.add(NodeKind::ToolResult, result, content);
+            }
+            _ => self.add(NodeKind::User, text_of(content, is_image), content),
+        }
+    }
+
+    fn add_part(&mut self, part: &Object<'_>) {
+        let text = |key| Content::text(part.str(key).unwrap_or_default());
+        let (kind, content) = match part.str("type").as_deref() {
+            Some("thinking") => (NodeKind::Reasoning, text("thinking")),
+            Some("toolCall") => {
+                let content = Content {
+                    name: string(part, "name"),
+                    call_id: string(part, "id"),
+                    input: Some(Json::from(part.get("arguments"))),
+                    ..Content::default()
+                };
+                (NodeKind::ToolCall, content)
+            }
+            _ => (NodeKind::Assistant, text("text")),
+        };
+        self.add(kind, content, part.raw());
+    }
+}
+
+/// Returns the id in a name of the form `<time>_<id>.jsonl`.
+pub(super) fn id_in_name(name: &str) -> &str {
+    let stem = name.strip_suffix(".jsonl").unwrap_or(name);
+    stem.rsplit_once('_').map_or(stem, |(_, id)| id)
+}
+
+fn is_image(part: &Object<'_>) -> bool {
+    part.str("type").is_some_and(|kind| kind == "image")
+}
+
+/// Returns the text by which Pi tells the model of a command that the person ran.
+fn text_of_command(command: &Object<'_>) -> String {
+    let field = |key| command.str(key).unwrap_or_default();
+    let output = match field("output") {
+        output if output.is_empty() => "(no output)".to_owned(),
+        output => format!("```\n{output}\n```"),
+    };
+    let mut text = format!("Ran `{}`\n{output}", field("command"));
+    let code = command.i64("exitCode").filter(|code| *code != 0);
+    match code {
+        _ if command.bool("cancelled") == Some(true) => text.push_str("\n\n(command cancelled)"),
+        Some(code) => text.push_str(&format!("\n\nCommand exited with code {code}")),
+        None => {}
+    }
+    let full = command.str("fullOutputPath");
+    if let Some(path) = full.filter(|_| command.bool("truncated") == Some(true)) {
+        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+    }
+    text
+}
+
+fn usage_of(usage: &Object<'_>) -> Usage {
+    let number = |key| usage.u64(key).unwrap_or_default();
+    Usage {
+        input: number("input"),
+        output: number("output"),
+        cache_read: number("cacheRead"),
+        cache_write: number("cacheWrite"),
+        reasoning: number("reasoning"),
+    }
+}

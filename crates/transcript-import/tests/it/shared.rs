@@ -1,0 +1,231 @@
+//! Sessions that the agents wrote, and what they sent after a resume.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use transcript_import::{Agent, Conversation, Policy, Store, dialect};
+use transcript_storage::RealDisk;
+
+use crate::support::{check, read_file};
+
+/// Returns the folder of the shared sessions of other agents.
+fn shared() -> Option<PathBuf> {
+    transcript_testkit::shared().map(|folder| folder.join("import"))
+}
+
+/// Returns the cases in a folder, each with what is expected of it.
+fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
+    let cases = fs::read_dir(folder).expect("the folder can be listed");
+    let mut cases: Vec<PathBuf> = cases
+        .map(|case| case.expect("it can be listed").path())
+        .collect();
+    cases.sort();
+    let expected = |case: PathBuf| {
+        let text = fs::read_to_string(case.join("expected.json")).expect("it can be read");
+        (case, serde_json::from_str(&text).expect("it is JSON"))
+    };
+    cases.into_iter().map(expected).collect()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn names(value: &Value, key: &str) -> BTreeSet<String> {
+    let names = list(value, key).iter().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// Returns the markers in a text: a letter for what it is, and at least two digits.
+fn markers(text: &str) -> Vec<String> {
+    // An escaped line feed before a marker does not belong to it.
+    let text = text
+        .replace("\\n", " ")
+        .replace("\\t", " ")
+        .replace("\\r", " ");
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let is_marker = |word: &&str| {
+        let (kind, digits) = word.split_at(word.len().min(1));
+        let digits = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
+        "UATOSR".contains(kind)
+            && !kind.is_empty()
+            && (2..=4).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    words.filter(is_marker).map(str::to_owned).collect()
+}
+
+/// Returns the items that are compared: without context, and without thoughts that the agent does not send again.
+fn sent(items: &Value, agent: Agent) -> Vec<Map<String, Value>> {
+    let is_silent = matches!(agent, Agent::Gemini | Agent::Copilot);
+    let items = items
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object);
+    let items = items
+        .filter(|item| item["kind"] != "context" && (item["kind"] != "reasoning" || !is_silent));
+    items.map(|item| compared(item, agent)).collect()
+}
+
+fn compared(item: &Map<String, Value>, agent: Agent) -> Map<String, Value> {
+    let keys = [
+        "kind", "text", "name", "callId", "input", "output", "images",
+    ];
+    let mut compared = Map::new();
+    for key in keys {
+        let is_of_result = key == "name" && item["kind"] == "tool_result";
+        let Some(value) = item.get(key).filter(|_| !is_of_result) else {
+            continue;
+        };
+        let mut value = value.clone();
+        if agent == Agent::Gemini && key == "callId" {
+            // The stored id has the name of the tool before it.
+            let id = value.as_str().and_then(|id| id.rsplit("__").next());
+            value = id.into();
+        }
+        if !value.is_null() && value != "" && value != 0 {
+            compared.insert(key.to_owned(), value);
+        }
+    }
+    compared
+}
+
+fn items(conversation: &Conversation) -> Value {
+    let items = conversation.items().expect("all is in memory");
+    serde_json::to_value(items).expect("items are JSON")
+}
+
+fn read(agent: Agent, store: &Path, id: &str, policy: Policy) -> Option<Conversation> {
+    let store = Store {
+        disk: &RealDisk,
+        path: store,
+    };
+    let conversation = dialect(agent).read(store, id, policy).ok()?;
+    check(&conversation);
+    Some(conversation)
+}
+
+#[test]
+fn whole_sessions_are_what_the_agents_send_and_keep_every_text() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    for agent in Agent::ALL {
+        let mut sessions = 0;
+        for (case, expected) in cases(&shared.join(agent.name())) {
+            let mut held = BTreeSet::new();
+            for session in list(&expected, "sessions") {
+                let id = session["id"].as_str().expect("it has an id");
+                sessions += 1;
+                for policy in [Policy::Recover, Policy::Vendor] {
+                    let conversation =
+                        read(agent, &case.join("store"), id, policy).expect("it is read");
+                    let items = items(&conversation);
+                    held.extend(markers(&items.to_string()));
+                    if session["live"].is_null() {
+                        assert!(conversation.refusal.is_some() || policy == Policy::Recover);
+                        continue;
+                    }
+                    assert_eq!(conversation.refusal, None, "{case:?}");
+                    assert_eq!(
+                        sent(&items["live"], agent),
+                        sent(&session["live"], agent),
+                        "{case:?} {policy:?}"
+                    );
+                }
+            }
+            let markers = &expected["markers"];
+            let written = &names(markers, "written") | &names(markers, "stored");
+            let lost: Vec<&String> = written.difference(&held).collect();
+            assert!(lost.is_empty(), "{case:?}: {lost:?}");
+        }
+        println!("{agent}: {sessions} sessions");
+        assert!(sessions > 0);
+    }
+}
+
+#[test]
+fn damaged_codex_stores_are_what_codex_sends_and_at_least_that_recovered() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    let mut lacking = Vec::new();
+    for (case, expected) in cases(&shared.join("codex-damage")) {
+        if !case.join("store").is_dir() {
+            continue;
+        }
+        for session in list(&expected, "sessions") {
+            let id = session["id"].as_str().expect("it has an id");
+            let store = case.join("store");
+            let Some(vendor) = read(Agent::Codex, &store, id, Policy::Vendor) else {
+                lacking.push(id.to_owned());
+                continue;
+            };
+            if session["live"].is_null() {
+                assert!(vendor.refusal.is_some(), "{case:?}");
+            } else {
+                let live = sent(&items(&vendor)["live"], Agent::Codex);
+                assert_eq!(live, sent(&session["live"], Agent::Codex), "{case:?}");
+            }
+            let recovered = read(Agent::Codex, &store, id, Policy::Recover).expect("it is read");
+            let live: BTreeSet<String> = markers(&items(&recovered)["live"].to_string())
+                .into_iter()
+                .collect();
+            let lost: Vec<String> = names(session, "clientMarkers")
+                .difference(&live)
+                .cloned()
+                .collect();
+            assert!(lost.is_empty(), "{case:?}: {lost:?}");
+        }
+    }
+    // The file of one thread is missing: nothing of it is left.
+    assert_eq!(lacking.len(), 1, "{lacking:?}");
+}
+
+/// Damaged files of which Qwen Code shows more than its own rules explain: a record lost its id and its parent.
+const UNEXPLAINED: [&str; 1] = ["qwen-nul"];
+
+#[test]
+fn damaged_files_are_what_the_agents_show_and_all_that_lies_there_recovered() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    for (case, expected) in cases(&shared.join("other-damage")) {
+        let name = expected["client"].as_str().expect("it names the agent");
+        let agent: Agent = name.parse().expect("it is known");
+        let file = case.join(expected["file"].as_str().expect("it names the file"));
+        let live = |policy| {
+            let conversation = read_file(&RealDisk, agent, &file, policy);
+            let items = items(&conversation);
+            let live = sent(&items["live"], agent);
+            let live = serde_json::to_string(&live).expect("items are JSON");
+            (
+                markers(&live).into_iter().collect::<BTreeSet<String>>(),
+                items.to_string(),
+            )
+        };
+        let (recovered, all) = live(Policy::Recover);
+        let (vendor, _) = live(Policy::Vendor);
+        let of_client = names(&expected, "clientMarkers");
+        if !UNEXPLAINED.iter().any(|name| case.ends_with(name)) {
+            assert_eq!(vendor, of_client, "{case:?}");
+        }
+        let lost: Vec<&String> = of_client.difference(&recovered).collect();
+        assert!(lost.is_empty(), "{case:?}: {lost:?}");
+        let bytes = fs::read(&file).expect("it can be read");
+        let stored = markers(&String::from_utf8_lossy(&bytes))
+            .into_iter()
+            .collect::<BTreeSet<_>>();
+        let held = markers(&all).into_iter().collect();
+        let intact = names(&expected, "intactMarkers");
+        let stored: BTreeSet<String> = stored.intersection(&intact).cloned().collect();
+        let lost: Vec<&String> = stored.difference(&held).collect();
+        assert!(lost.is_empty(), "{case:?}: {lost:?}");
+    }
+}
