@@ -371,7 +371,8 @@ class Option:
             elif kind == "array":
                 found.append(self.list_type(language))
             elif kind == "string" and self.is_path:
-                found.append("Path")
+                # The type of a list of paths has one path as well.
+                found += [] if self.is_list else ["Path"]
             else:
                 found.append(LANGUAGES[language].scalars[kind])
         return " | ".join(distinct(found))
@@ -475,12 +476,11 @@ def python_functions(schema):
         + "\nfrom __future__ import annotations\n\n"
         + "import os\nfrom collections.abc import Iterable\nfrom typing import Literal\n\n"
         + "from ._records import Records, call, every, read_json\nfrom ._records import several as _several\n"
-        + "from ._sdk import Policy, Provider\nfrom .records import (\n"
+        + "from ._sdk import Places, Policy, Provider\nfrom .records import (\n"
         + "".join(f"    {record},\n" for record in records)
         + ")\n\n"
         + f"__all__ = [\n{names}]\n\n"
-        + "Path = str | os.PathLike[str]\nPlaces = Path | Iterable[Path]\n"
-        + '"""A session, a file or a folder, or several of them."""\n'
+        + "Path = str | os.PathLike[str]\n"
     ]
     parts += [python_function(operation, schema) for operation in operations]
     return "\n\n".join(parts)

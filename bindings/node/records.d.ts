@@ -512,6 +512,8 @@ export interface FoundSession {
   path: string;
   /** The name of its project folder. */
   project: string;
+  /** The name of the root of the session, if several roots are in use. */
+  root?: string | null;
   /** The version of the shape: SCHEMA. */
   schema: number;
   /** The name of its file without `.jsonl`. */
@@ -570,6 +572,8 @@ export interface HitRecord {
   project: string;
   /** The author of the entry: `user`, `assistant`, `tool` or `system`; `null` for metadata. */
   role: string | null;
+  /** The name of the root of the session, if several roots are in use. */
+  root?: string | null;
   /** The version of the shape: SCHEMA. */
   schema: number;
   /** The name of the file of the session without `.jsonl`. */
@@ -1184,6 +1188,8 @@ export interface SessionRecord {
   path: string;
   /** The name of the folder of the file. */
   project: string;
+  /** The name of the root that it is in, if several roots are in use. */
+  root?: string | null;
   /** The version of the shape: SCHEMA. */
   schema: number;
   /** The name of the file without `.jsonl`. */

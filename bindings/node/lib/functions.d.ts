@@ -21,13 +21,16 @@ import type {
 
 /** The store in which sessions are looked up. */
 export interface RootOptions {
-  /** The folder of projects; that of the client by default. */
-  root?: Path;
+  /**
+   * The folder of projects, or the name of a root in the configuration file; or a list of them. By default the roots
+   * that the file says, else the folder of Claude Code.
+   */
+  root?: Path | Path[];
 }
 
 /** The archive from which sessions are read. */
 export interface ArchiveOptions extends RootOptions {
-  /** The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it. */
+  /** The folder of an archive, or `true` for that of each root: sessions whose files are gone are read from it. */
   archive?: boolean | Path;
   /** The file with the keys of an encrypted archive. */
   identity?: Path;
@@ -292,9 +295,9 @@ export interface TreeOptions extends ArchiveOptions {
 /** Options of `usage`. */
 export interface UsageOptions extends SelectionOptions {
   /**
-   * The grouping of the rows: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`,
-   * `branch`, `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the
-   * total.
+   * The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `agent`,
+   * `agent-type`, `branch`, `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is
+   * only the total.
    */
   by?: string[];
   /** The maximum number of rows: the latest, or those that cost most. The total is that of all. */

@@ -17,6 +17,7 @@ use transcript_engine::{
 use transcript_format::object::Object;
 
 use transcript_ops::context::ArchiveChoice;
+use transcript_ops::context::RootChoice;
 use transcript_ops::failure::read_options;
 use transcript_ops::fit::{self, Limit};
 use transcript_ops::{Context, Failure, PolicyName, StoreOptions, provider};
@@ -63,7 +64,7 @@ struct OpenOptions {
     sync: Option<Sync>,
     on_busy: Option<Busy>,
     /// The folder of projects; that of the client by default.
-    root: Option<PathBuf>,
+    root: Option<RootChoice>,
     /// The folder of an archive; `true` for that of this user.
     archive: Option<ArchiveChoice>,
     /// The file with the keys of an encrypted archive.

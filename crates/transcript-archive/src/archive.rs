@@ -222,6 +222,19 @@ impl Archive {
         })
     }
 
+    /// Returns the name of the folder for the archive of one projects folder: it depends on the path alone.
+    #[must_use]
+    pub fn folder_name(root: &Path) -> String {
+        let [a, b, c, d, ..] = hash(root.as_os_str().as_encoded_bytes());
+        format!("archive-{a:02x}{b:02x}{c:02x}{d:02x}")
+    }
+
+    /// Returns the public keys to which the archive is encrypted; none if it is not.
+    #[must_use]
+    pub fn recipients(&self) -> &[Recipient] {
+        &self.layout.encryption.recipients
+    }
+
     /// Opens the archive in a folder, or creates one if the folder is missing or empty.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ mod pack;
 mod packer;
 mod prune;
 mod read_disk;
+mod read_disks;
 mod record;
 mod repack;
 mod restore;
@@ -46,6 +47,7 @@ pub use encryption::{Identities, Recipient};
 pub use error::{Error, ErrorKind, Existing};
 pub use prune::{KeepReason, KeptSession, PruneOptions, Pruned, PrunedSession};
 pub use read_disk::ArchiveDisk;
+pub use read_disks::ArchiveDisks;
 pub use restore::{RestoreOptions, Restored};
 
 /// The README, as a doctest, so that its examples compile.

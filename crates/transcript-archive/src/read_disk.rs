@@ -65,6 +65,12 @@ impl ArchiveDisk {
         }
     }
 
+    /// Returns the folder of the archive.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.layout.folder
+    }
+
     /// Returns the folder in which the projects appear.
     #[must_use]
     pub fn projects(&self) -> PathBuf {
@@ -100,7 +106,7 @@ impl ArchiveDisk {
     }
 
     /// Returns the path in the archive, if it is there that `path` leads.
-    fn inside(&self, path: &Path) -> Option<String> {
+    pub(crate) fn inside(&self, path: &Path) -> Option<String> {
         let name = self.layout.path_in_archive(path)?;
         // Without an archive the folder is an ordinary one.
         let is_archive = self.archive.get().is_some() || self.real.exists(&self.layout.marker());

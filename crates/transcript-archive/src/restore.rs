@@ -90,7 +90,8 @@ pub struct Restored {
 }
 
 impl Restored {
-    fn add(&mut self, other: Self) {
+    /// Adds the result of another restore.
+    pub fn add(&mut self, other: Self) {
         self.sessions.extend(other.sessions);
         self.files += other.files;
         self.bytes += other.bytes;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use transcript_engine::catalog::{self, Hit};
-use transcript_engine::session_sets::archived_sessions;
 use transcript_format::time;
 use transcript_ops::Context;
 use transcript_ops::search::{SearchError, SearchRun, SearchSettings, with_search};
@@ -82,12 +81,12 @@ fn error_message(error: SearchError) -> SearchMessage {
 
 impl SearchScope {
     fn settings(&self, query: String) -> SearchSettings {
-        let archive = self.context.archive_disk();
+        let mut archives = self.context.archives();
         SearchSettings {
             query,
             limit: Some(MAX_HITS),
             // The sessions that are there are searched whatever is wrong with the archive.
-            is_live_only: archive.is_none_or(|archive| archived_sessions(archive).is_err()),
+            is_live_only: archives.any(|archive| archive.disk().archive().is_err()),
             ..SearchSettings::default()
         }
     }

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use ratatui::crossterm::event::KeyCode;
 use transcript_format::unicode::comparable;
 use transcript_format::units::size;
+use transcript_ops::Context;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
 
@@ -58,7 +59,7 @@ pub(crate) fn sessions(
     zone: &TimeZone,
     now_millis: i64,
     below_home: impl Fn(&str) -> String,
-    is_archived: impl Fn(&Path) -> bool,
+    context: &Context,
 ) -> Vec<Session> {
     let line = |text: &str| Escaping::Visible.one_line(text);
     let titles = rows
@@ -75,7 +76,10 @@ pub(crate) fn sessions(
     let mut found: Vec<Session> = Vec::new();
     for row in rows.iter().filter(|row| row.has_file) {
         let project = row.cwd.as_deref().map(&below_home);
-        let project = line(project.as_deref().unwrap_or(&row.project));
+        let mut project = line(project.as_deref().unwrap_or(&row.project));
+        if let Some(root) = context.root_name(&row.path) {
+            project = format!("{} · {project}", line(&root));
+        }
         let place = order.len();
         order.entry(project.clone()).or_insert(place);
         let title = row.title.as_ref().or(row.first_prompt.as_ref());
@@ -108,7 +112,7 @@ pub(crate) fn sessions(
         let mut about = vec![size(row.bytes)];
         about.extend((row.subagents > 0).then(|| count(row.subagents, "subagent")));
         about.extend(row.state.map(|state| state.name().to_owned()));
-        let is_archived = is_archived(&row.path);
+        let is_archived = context.is_archived(&row.path);
         about.extend(is_archived.then(|| "archived".to_owned()));
         let mut facts = vec![
             name.clone(),

@@ -18,11 +18,11 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use ratatui::crossterm::{cursor, execute};
-use transcript_engine::archive::ArchiveDisk;
 use transcript_engine::follow::{FollowOptions, Follower, StartAt, Stopper};
-use transcript_engine::{Store, add_archived};
 use transcript_ops::Context;
+use transcript_ops::context::Listed;
 use transcript_render::RenderOptions;
+use transcript_storage::folder_of;
 
 use crate::app::{App, Effect, Event};
 use crate::copy::copy;
@@ -43,17 +43,13 @@ const TYPING_PAUSE: Duration = Duration::from_millis(150);
 /// The options of [`browse`].
 #[derive(Clone, Debug)]
 pub struct BrowseOptions {
-    /// The sessions of the list.
-    pub store: Store,
-    /// The archive, whose sessions are in the list if their files are gone.
-    pub archive: Option<Arc<ArchiveDisk>>,
+    /// The sessions of the list, and archived ones whose files are gone. In its cache folder a search over all sessions
+    /// keeps what makes the next one faster; without one, it reads every session.
+    pub context: Context,
     /// The session to start with; without one, the list is shown.
     pub session: Option<PathBuf>,
     /// The line of that session to start at, from 1; without one, its end.
     pub line: Option<u64>,
-    /// The folder in which a search over all sessions keeps what makes the next one faster; without one,
-    /// it reads every session.
-    pub cache: Option<PathBuf>,
     /// The rendering of text. Width and details are set by the view.
     pub render: RenderOptions,
     /// Whether there are colours.
@@ -269,14 +265,11 @@ impl Runtime<'_> {
 
     /// Returns the disk to read a session from. Copies of archived ones go where their files were.
     fn storage(&self, path: &Path) -> Storage {
-        let Some(archive) = &self.options.archive else {
-            return Storage::default();
-        };
-        let below = path.strip_prefix(archive.projects()).ok();
-        let project = below.and_then(Path::parent);
+        let context = &self.options.context;
+        let place = context.place_of_archived(path);
         Storage {
-            disk: Arc::clone(archive) as _,
-            copies: project.map(|project| self.options.store.root().join(project)),
+            disk: Arc::clone(context.read_disk()),
+            copies: place.map(|place| folder_of(&place).to_owned()),
         }
     }
 
@@ -316,14 +309,8 @@ impl Runtime<'_> {
         self.cancel.store(true, Ordering::Relaxed);
         self.cancel = Arc::default();
         let Some(query) = query else { return };
-        let mut context = Context::new(Some(self.options.store.clone()))
-            .cache_folder(self.options.cache.clone())
-            .archive(self.options.archive.clone());
-        if let Some(archive) = &self.options.archive {
-            context = context.disk(Arc::clone(archive) as _);
-        }
         let sessions = SearchScope {
-            context,
+            context: self.options.context.clone(),
             zone: self.options.zone.clone(),
             render: self.options.render.clone(),
             turn: Arc::clone(&self.turn),
@@ -344,20 +331,14 @@ impl Runtime<'_> {
     fn list(&self) {
         let (sender, options) = (self.sender.clone(), self.options.clone());
         thread::spawn(move || {
-            let mut listing = options.store.list().unwrap_or_default();
-            if let Some(archive) = &options.archive {
-                // The sessions that are there are listed whatever is wrong with the archive.
-                let _ = add_archived(&mut listing, archive);
-            }
+            let context = &options.context;
+            // The sessions that are there are listed whatever is wrong with the archive.
+            let listing = context.listing(Listed::All);
+            let listing = listing.or_else(|_| context.listing(Listed::Live));
+            let listing = listing.unwrap_or_default();
             let below_home = |path: &str| options.render.below_home(path);
-            let projects = options.archive.as_ref().map(|archive| archive.projects());
-            let is_archived = |path: &Path| {
-                let mut projects = projects.iter();
-                projects.any(|projects| path.starts_with(projects))
-            };
-            let rows = &listing.rows;
             let (zone, now) = (&options.zone, options.now_millis);
-            let rows = sessions(rows, zone, now, below_home, is_archived);
+            let rows = sessions(&listing.rows, zone, now, below_home, context);
             let _ = sender.send(LoopEvent::App(Event::Sessions(rows)));
         });
     }

@@ -14,7 +14,11 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
+use transcript_engine::RootArchive;
 use transcript_engine::archive::{Archive, ArchiveDisk, CaptureOptions};
+use transcript_ops::Context;
+use transcript_ops::context::Listed;
+use transcript_ops::roots::Root;
 use transcript_render::RenderOptions;
 
 use crate::app::{App, Effect, Event, Focus, KEYS, Overlay};
@@ -22,7 +26,7 @@ use crate::document::Row;
 use crate::find::SearchMessage;
 use crate::find::SearchState;
 use crate::finder::{self, MAX_HITS, SearchScope};
-use crate::list::sessions;
+use crate::list::{Session, sessions};
 use crate::messages::{Answer, Layout, Request};
 use crate::paint::Theme;
 use crate::session::{self, Storage};
@@ -113,7 +117,7 @@ impl Screen {
         let Some(query) = query else { return };
         let store = transcript_engine::Store::new(self.root());
         let sessions = SearchScope {
-            context: transcript_ops::Context::new(Some(store)).cache_folder(None),
+            context: Context::new(Some(store)).cache_folder(None),
             zone: jiff::tz::TimeZone::UTC,
             render: RenderOptions::new(),
             turn: Arc::default(),
@@ -360,15 +364,35 @@ fn list_and_conversation_are_side_by_side_on_a_wide_screen() {
         let path = project.join(format!("1a94a3e0-0000-4000-8000-00000000000{number}.jsonl"));
         std::fs::write(path, turns).unwrap();
     }
-    let rows = store.list().unwrap().rows;
-    let rows = sessions(
-        &rows,
-        &jiff::tz::TimeZone::UTC,
-        1_772_600_000_000,
-        str::to_owned,
-        |_| false,
-    );
+    let rows = listed(&Context::new(Some(store)));
     screen.event(Event::Sessions(rows));
+    screen.key(KeyCode::Tab);
+    insta::assert_snapshot!(screen.shown());
+}
+
+/// The rows of the list.
+fn listed(context: &Context) -> Vec<Session> {
+    let rows = context.listing(Listed::All).unwrap().rows;
+    let zone = jiff::tz::TimeZone::UTC;
+    sessions(&rows, &zone, 1_772_600_000_000, str::to_owned, context)
+}
+
+#[test]
+fn sessions_of_several_roots_are_below_the_name_of_their_root() {
+    let mut screen = Screen::new((100, 24), &turns(1, 1));
+    let id = "1a94a3e0-0000-4000-8000-000000000002";
+    let roots = ["work", "private"].map(|name| {
+        let folder = screen.folder.path().join(name);
+        let file = folder.join("-home-leap").join(format!("{id}.jsonl"));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, turns(2, 1)).unwrap();
+        Root {
+            name: name.into(),
+            store: transcript_engine::Store::new(folder),
+            archives: Vec::new(),
+        }
+    });
+    screen.event(Event::Sessions(listed(&Context::of(roots.into()))));
     screen.key(KeyCode::Tab);
     insta::assert_snapshot!(screen.shown());
 }
@@ -385,15 +409,12 @@ fn an_archived_session_is_read_and_forked_and_restored_before_it_is_resumed() {
     assert_eq!(captured.unwrap().sessions, 1);
     std::fs::remove_file(project.join(format!("{id}.jsonl"))).unwrap();
     let disk = Arc::new(ArchiveDisk::new(&place));
-    let mut listing = transcript_engine::Store::new(screen.root()).list().unwrap();
-    transcript_engine::add_archived(&mut listing, &disk).unwrap();
-    let rows = sessions(
-        &listing.rows,
-        &jiff::tz::TimeZone::UTC,
-        1_772_600_000_000,
-        str::to_owned,
-        |path| path.starts_with(&place),
-    );
+    let root = Root {
+        name: "default".into(),
+        store: transcript_engine::Store::new(screen.root()),
+        archives: vec![RootArchive::new(Arc::clone(&disk))],
+    };
+    let rows = listed(&Context::of(vec![root]).disk(Arc::clone(&disk) as _));
     screen.storage = Storage {
         disk,
         copies: Some(project),

@@ -1,34 +1,40 @@
-//! Finds the archive, and the sessions in it.
+//! Finds the archives of the roots.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::Path;
 
-use anyhow::Result;
-use transcript_engine::MIN_PREFIX;
+use anyhow::{Context, Result};
+use transcript_engine::RootArchive;
 use transcript_engine::archive::Archive;
-use transcript_engine::session_sets::archived_sessions;
-use transcript_format::names::is_id;
 use transcript_ops::Failure;
-use transcript_reader::SessionFiles;
-use transcript_storage::{ReadDisk, RealDisk};
+use transcript_ops::roots::RootPlace;
+use transcript_render::count;
 
+use crate::session;
 use crate::ui::Ui;
 
 /// The maximum number of problems of an archive that are named.
 const MAX_NAMED_PROBLEMS: usize = 3;
 
-/// Returns whether there is an archive.
+/// Returns whether one of the roots has an archive.
 pub(crate) fn exists(ui: &Ui) -> bool {
-    ui.archive_folder()
-        .is_ok_and(|folder| RealDisk.exists(&folder.join("archive.json")))
+    session::context(ui).archives().next().is_some()
 }
 
-/// Returns the archive.
-pub(crate) fn opened(ui: &Ui) -> Result<&Archive> {
+/// Fails if no root has an archive.
+pub(crate) fn check(ui: &Ui) -> Result<()> {
     if !exists(ui) {
         // The error says what to do, and its kind is that of every other command.
-        Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
+        let folder = folder(&session::roots(ui)?.places[0])?;
+        Archive::open_with(folder, &ui.archive_options()?)?;
     }
-    Ok(ui.archive_disk().archive()?)
+    Ok(())
+}
+
+/// Returns the folder of the archive of a root.
+pub(crate) fn folder(place: &RootPlace) -> Result<&Path> {
+    let folder = place.archive.as_deref();
+    folder.context("cannot find the data folder; name the archive with --archive DIR")
 }
 
 /// Names the parts of an archive that cannot be read: their sessions are missing in every result. Returns whether there is
@@ -47,47 +53,30 @@ pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
     !problems.is_empty()
 }
 
-/// Names the parts of the archive that cannot be read, if there is an archive.
-pub(crate) fn warn_of_problems(ui: &Ui) {
-    if let Ok(archive) = ui.archive_disk().archive() {
-        warn(ui, archive);
-    }
-}
-
-/// Returns the archived sessions.
-fn sessions(ui: &Ui) -> Result<SessionFiles> {
-    let disk = ui.archive_disk();
-    warn(ui, disk.archive()?);
-    Ok(archived_sessions(disk)?)
-}
-
-/// Finds an archived session by its id or the start of one. `None` if there is none, or no archive.
-pub(crate) fn find(ui: &Ui, id: &str) -> Result<Option<PathBuf>> {
-    if !is_id(id) || id.len() < MIN_PREFIX || !exists(ui) {
-        return Ok(None);
-    }
-    let sessions = sessions(ui)?;
-    let found = sessions.matching(id);
-    let paths: Vec<&Path> = found.iter().map(|file| file.path.as_path()).collect();
-    match &paths[..] {
-        [] => Ok(None),
-        [one] => Ok(Some((*one).to_owned())),
-        _ => {
-            let list: String = paths
-                .iter()
-                .map(|path| format!("\n  {}", path.display()))
-                .collect();
-            let count = paths.len();
-            let text = format!("{id} is ambiguous: {count} archived sessions match:{list}");
-            Err(Failure::new("ambiguous", text)
-                .with_next("give more characters of the id")
-                .into())
+/// Names the parts of the archives that cannot be read. Returns whether there is any.
+pub(crate) fn warn_of_problems(ui: &Ui) -> bool {
+    let context = session::context(ui);
+    let mut seen = HashSet::new();
+    let mut has_problems = false;
+    for archive in context.archives().map(RootArchive::disk) {
+        if let Ok(opened) = archive.archive()
+            && seen.insert(archive.folder())
+        {
+            has_problems |= warn(ui, opened);
         }
     }
+    has_problems
 }
 
-/// Returns the folder of the projects, and the path in it, of a session in the archive.
-pub(crate) fn path_below_projects(ui: &Ui, path: &Path) -> Option<PathBuf> {
-    let projects = ui.archive_disk().projects();
-    path.strip_prefix(projects).ok().map(Path::to_owned)
+/// Says how many archived sessions are of other roots.
+pub(crate) fn note_others(ui: &Ui) -> Result<()> {
+    let others = session::context(ui).archived_of_others();
+    let others = others.map_err(Failure::from)?;
+    if others > 0 {
+        let others = count(others, "archived session");
+        ui.note(&format!(
+            "{others} of other roots omitted; --root names a root"
+        ));
+    }
+    Ok(())
 }

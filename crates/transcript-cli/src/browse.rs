@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -13,7 +12,7 @@ use transcript_reader::Source;
 use transcript_render::Escaping;
 
 use crate::ui::{Ui, is_dumb};
-use crate::{archive, exit, session};
+use crate::{exit, session};
 
 /// Look through sessions in the terminal
 ///
@@ -46,12 +45,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Source::open_on(&ui.disk(), &path)?.check_messages()?;
         std::path::absolute(&path).with_context(|| path.display().to_string())
     });
+    // A wrong `--root` is an error, and not a list without sessions.
+    session::roots(ui)?;
     let options = BrowseOptions {
-        store: session::store(ui)?,
-        archive: archive::exists(ui).then(|| Arc::clone(ui.archive_disk())),
+        context: session::context(ui),
         session: session.transpose()?,
         line,
-        cache: transcript_engine::cache_folder(),
         render: ui.render.clone().escaping(Escaping::Visible),
         is_coloured: ui.is_coloured,
         zone: TimeZone::system(),

@@ -213,7 +213,7 @@ fn is_session(cli: &Cli, word: &OsStr) -> Result<bool> {
     match session::context(&ui).find(name, None) {
         Ok(_) => Ok(true),
         // Where there are no sessions, the word does not name one. A path does.
-        Err(_) if !is_path(name) && session::store(&ui).is_err() => Ok(false),
+        Err(_) if !is_path(name) && ui.roots().is_ok() && session::roots(&ui).is_err() => Ok(false),
         Err(error) if names_none(&error) && !is_path(name) => Ok(false),
         // The same error as that of every other command.
         Err(_) => session::find(&ui, name).map(|_| true),

@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Arg, Args as ClapArgs, Command};
 use transcript_ops::names::{archived_names, entry_names, project_names, session_names};
+use transcript_ops::roots::KnownRoots;
 use transcript_render::{Escaping, cut_text};
 
 use crate::help::layout::{HelpForm, MAX_WIDTH};
@@ -55,8 +56,8 @@ pub(crate) fn run(ui: &mut Ui, args: &Args) -> Result<u8> {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let line = Line::read(&root, &words);
-    if let Some(folder) = line.root {
-        ui.root = Some(folder.into());
+    if !line.roots.is_empty() {
+        ui.asked_roots = line.roots.iter().map(PathBuf::from).collect();
     }
     let offer = line.offer(ui, &root);
     let mut out = Output::plain();
@@ -88,8 +89,8 @@ struct Line<'l> {
     /// Whether no options can follow.
     is_over: bool,
     last: &'l str,
-    /// The value of `--root`, wherever it is.
-    root: Option<&'l str>,
+    /// The values of `--root`, wherever they are.
+    roots: Vec<&'l str>,
 }
 
 impl<'l> Line<'l> {
@@ -104,7 +105,7 @@ impl<'l> Line<'l> {
             positionals: Vec::new(),
             is_over: false,
             last,
-            root: None,
+            roots: Vec::new(),
         };
         for word in before {
             let option = line.option.take();
@@ -112,7 +113,7 @@ impl<'l> Line<'l> {
                 option.filter(|option| needs_value(option) || !word.starts_with('-'))
             {
                 if option.get_id() == "root" {
-                    line.root = Some(word);
+                    line.roots.push(word);
                 }
             } else if line.is_over || !word.starts_with('-') || word == "-" {
                 match line.command {
@@ -236,6 +237,7 @@ impl<'l> Line<'l> {
             ("ENTRY" | "OFFSET|ENTRY", _) => (self.entries(ui), Others::None),
             ("TIME" | "TIME|WHAT", _) => (times(), Others::None),
             ("PATH" | "OLD" | "NEW", _) => (self.projects(ui), Others::Folders),
+            ("DIR|NAME", _) => (roots(ui), Others::Folders),
             ("DIR" | "ROOT", _) => (Vec::new(), Others::Folders),
             ("FILE" | "PAGE" | "NAMES|FILE" | "KEY|FILE", _) => (Vec::new(), Others::Files),
             (_, "topic") => {
@@ -284,6 +286,14 @@ impl<'l> Line<'l> {
             .map(|folder| (folder, String::new()))
             .collect()
     }
+}
+
+/// Returns the names of the roots, and their folders.
+fn roots(ui: &Ui) -> Vec<(String, String)> {
+    let known = ui.roots().ok().map(|roots| &roots.known);
+    let names = known.into_iter().flat_map(KnownRoots::names);
+    let shown = names.map(|(name, folder)| (name.to_owned(), ui.path(folder)));
+    shown.collect()
 }
 
 /// Returns whether an option cannot be without its value.

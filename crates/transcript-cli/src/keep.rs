@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -11,11 +11,13 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 #[cfg(feature = "encryption")]
 use transcript_engine::archive::Identities;
-use transcript_engine::archive::{Archive, CaptureOptions, ErrorKind, Recipient};
+use transcript_engine::archive::{Archive, CaptureOptions, Captured, ErrorKind, Recipient};
 use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::KeepReport;
+use transcript_engine::{RootArchive, summarize_of};
 use transcript_format::units::size;
 use transcript_ops::Failure;
+use transcript_ops::roots::{RootPlace, is_archive};
 use transcript_render::count;
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
@@ -59,61 +61,124 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let folder = ui.archive_folder()?;
+    let roots = session::roots(ui)?;
     if args.install {
-        return install(ui, &folder);
+        return install(ui, &roots.places);
     }
-    let store = session::store(ui)?;
-    let root = std::path::absolute(store.root()).context("the projects folder")?;
-    if !RealDisk.is_folder(&root) {
-        let text = format!("no sessions yet: {} does not exist", root.display());
-        return Err(Failure::new("not-found", text).at(&root).into());
+    let (there, missing): (Vec<&RootPlace>, Vec<&RootPlace>) = {
+        let places = roots.places.iter();
+        places.partition(|place| RealDisk.is_folder(&place.folder))
+    };
+    if there.is_empty() {
+        let does = if missing.len() == 1 { "does" } else { "do" };
+        let folders = session::root_folders(ui);
+        let text = format!("no sessions yet: {folders} {does} not exist");
+        return Err(session::not_in_roots(ui, text).into());
     }
-    let mut options = ui.archive_options()?;
+    for place in missing {
+        let folder = ui.path(&place.folder);
+        ui.note(&format!("no sessions yet: {folder} does not exist"));
+    }
+    let mut kept = open_archives(ui, args, &there)?;
+    loop {
+        let mut is_whole = true;
+        for root in &mut kept {
+            is_whole &= root.keep(ui, args)?;
+        }
+        if !args.watch {
+            return Ok(exit::done_if(is_whole));
+        }
+        thread::sleep(Duration::from_secs(args.every));
+    }
+}
+
+/// Opens the archives of these roots, or makes them, and the key to which `--encrypt` encrypts them.
+fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<KeptRoot>> {
     let is_file = |key: &&String| !key.starts_with("age1");
     let key_file = args.encrypt.as_ref().filter(is_file).map(Path::new);
     // A key that does not exist is made, unless nothing would use it.
     let new_key = key_file.filter(|key| !RealDisk.exists(key));
-    if let Some(key) = &args.encrypt {
-        if new_key.is_some() && archive::exists(ui) {
-            let text = "the archive exists, and is encrypted to other keys or not at all";
-            let exists = Failure::new("exists", text).in_file(&folder);
-            return Err(exists.with_next("use a new folder").into());
-        }
-        options = options.encrypt_to(recipients(key)?);
+    let folders = places.iter().map(|place| archive::folder(place));
+    let folders = folders.collect::<Result<Vec<_>>>()?;
+    let mut existing = folders.iter().filter(|folder| is_archive(folder));
+    if let (Some(_), Some(folder)) = (new_key, existing.next()) {
+        let text = "the archive exists, and is encrypted to other keys or not at all";
+        let exists = Failure::new("exists", text).in_file(folder);
+        return Err(exists.with_next("use a new folder").into());
     }
-    let opened = Archive::open_or_create_with(&folder, &options);
-    let mut archive = opened.inspect_err(|_| {
-        // Nothing uses it.
-        if let Some(key) = new_key {
+    let recipients = args.encrypt.as_deref().map(recipients).transpose()?;
+    let kept = places
+        .iter()
+        .map(|place| KeptRoot::open(ui, place, recipients.as_deref()));
+    let kept = kept.collect::<Result<Vec<_>>>();
+    if let Some(key) = new_key {
+        if folders.iter().any(|folder| is_archive(folder)) {
+            ui.warn(&format!(
+                "a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
+                key.display()
+            ));
+        } else {
+            // Nothing uses it.
             let _ = RealDisk.remove(key);
         }
-    })?;
-    if let Some(key) = new_key {
-        ui.warn(&format!(
-            "a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
-            key.display()
-        ));
     }
-    let mut waits = MAX_RETRIES;
-    loop {
-        let progress = Progress::start(ui);
-        let options = CaptureOptions::new()
-            .compare_all(args.full)
-            .summarize(Arc::new(transcript_engine::summarize))
-            .count_bytes(progress.counter());
-        let captured = archive.capture(&root, &options);
-        drop(progress);
-        let captured = match captured {
-            Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
-                waits = waits.saturating_sub(1);
-                thread::sleep(RETRY_PAUSE);
-                continue;
-            }
-            captured => captured?,
+    kept
+}
+
+/// A root, and its archive.
+struct KeptRoot {
+    folder: PathBuf,
+    /// The name of the root, if several are in use.
+    name: Option<String>,
+    archive: Archive,
+    archive_folder: PathBuf,
+}
+
+impl KeptRoot {
+    fn open(ui: &Ui, place: &RootPlace, recipients: Option<&[Recipient]>) -> Result<Self> {
+        let folder = archive::folder(place)?;
+        let is_new = !is_archive(folder);
+        let options = ui.archive_options()?;
+        let options = match recipients {
+            Some(recipients) => options.encrypt_to(recipients.to_vec()),
+            None => place.encrypted_like(&options),
         };
-        let kept = root.parent().and_then(cleanup_days);
-        let report = KeepReport::new(&captured, kept, args.sweep);
+        let archive = Archive::open_or_create_with(folder, &options)?;
+        let marked = place.mark_archive();
+        marked.with_context(|| folder.display().to_string())?;
+        let roots = session::roots(ui)?;
+        if let Some(common) = place.common_archive.as_ref().filter(|_| is_new) {
+            let context = session::context(ui);
+            let of_root = context
+                .archives()
+                .find(|archive| archive.disk().folder() == common);
+            let has_any = |archive: &RootArchive| {
+                archive
+                    .sessions()
+                    .is_ok_and(|files| !files.sessions.is_empty())
+            };
+            if of_root.is_some_and(has_any) {
+                ui.note(&format!(
+                    "the sessions of {} have an archive of their own from now on; those in {} can still be read",
+                    ui.path(&place.folder),
+                    ui.path(common)
+                ));
+            }
+        }
+        Ok(Self {
+            folder: std::path::absolute(&place.folder).context("the projects folder")?,
+            name: (roots.places.len() > 1).then(|| place.name.to_string()),
+            archive,
+            archive_folder: folder.to_owned(),
+        })
+    }
+
+    /// Captures what changed, and prints it. Returns whether there was no problem.
+    fn keep(&mut self, ui: &Ui, args: &Args) -> Result<bool> {
+        let captured = self.capture(ui, args)?;
+        let kept = self.folder.parent().and_then(cleanup_days);
+        let mut report = KeepReport::new(&captured, kept, args.sweep);
+        report.root.clone_from(&self.name);
         for problem in &report.problems {
             ui.report(Failure::new(
                 "unreadable",
@@ -122,12 +187,28 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         let is_news = !args.watch || report.captured > 0;
         if is_news && (args.json || !ui.quiet) {
-            print(ui, &folder, &report, args.json)?;
+            print(ui, &self.archive_folder, &report, args.json)?;
         }
-        if !args.watch {
-            return Ok(exit::done_if(report.problems.is_empty()));
+        Ok(report.problems.is_empty())
+    }
+
+    fn capture(&mut self, ui: &Ui, args: &Args) -> Result<Captured> {
+        let mut waits = MAX_RETRIES;
+        loop {
+            let progress = Progress::start(ui);
+            let options = CaptureOptions::new()
+                .compare_all(args.full)
+                .summarize(Arc::new(summarize_of(&self.folder)))
+                .count_bytes(progress.counter());
+            match self.archive.capture(&self.folder, &options) {
+                Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
+                    waits = waits.saturating_sub(1);
+                    drop(progress);
+                    thread::sleep(RETRY_PAUSE);
+                }
+                captured => return Ok(captured?),
+            }
         }
-        thread::sleep(Duration::from_secs(args.every));
     }
 }
 
@@ -158,6 +239,9 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         return record::write(&mut out, report);
     }
     let folder = ui.path(folder);
+    if let Some(root) = &report.root {
+        write!(out, "{}: ", ui.escaping.one_line(root))?;
+    }
     let unchanged = report.unchanged;
     match report.captured {
         0 => writeln!(
@@ -193,17 +277,23 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
 }
 
 /// Prints a timer and a hook that run this command every hour, and at the end of each session.
-fn install(ui: &Ui, folder: &Path) -> Result<u8> {
+fn install(ui: &Ui, places: &[RootPlace]) -> Result<u8> {
     let program = env::current_exe().context("the path of this program")?;
     let mut words = vec![
         program.display().to_string(),
         "keep".into(),
         "--quiet".into(),
     ];
-    words.extend(["--archive".into(), folder.display().to_string()]);
-    if let Some(root) = &ui.root {
-        let root = std::path::absolute(root).context("--root")?;
-        words.extend(["--root".into(), root.display().to_string()]);
+    // Each of several roots has an archive of its own, unless one was asked for.
+    if let ([place], _) | ([place, ..], Some(Some(_))) = (places, &ui.archive) {
+        let folder = archive::folder(place)?;
+        words.extend(["--archive".into(), folder.display().to_string()]);
+    }
+    if !ui.asked_roots.is_empty() || places.len() > 1 {
+        for place in places {
+            let root = std::path::absolute(&place.folder).context("--root")?;
+            words.extend(["--root".into(), root.display().to_string()]);
+        }
     }
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     let command = quoted.join(" ");

@@ -85,9 +85,10 @@ enum Group {
 
 /// Runs the command.
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let store = session::store(ui)?;
+    session::roots(ui)?;
     if args.is_archived(ui) {
-        archive::warn(ui, archive::opened(ui)?);
+        archive::check(ui)?;
+        archive::warn_of_problems(ui);
     }
     let progress = Progress::start(ui);
     let (settings, context) = (args.settings(ui), session::context(ui));
@@ -111,7 +112,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         if listed.rows.is_empty() && !args.json {
             let is_empty = listed.listing.rows.is_empty();
             let such = if is_empty { "" } else { "such " };
-            ui.note(&format!("no {such}sessions in {}", store.root().display()));
+            ui.note(&format!(
+                "no {such}sessions in {}",
+                session::root_folders(ui)
+            ));
+        }
+        if (args.is_archived(ui) || args.all) && !args.json {
+            archive::note_others(ui)?;
         }
         anyhow::Ok(problems.is_empty())
     })??;
@@ -162,23 +169,26 @@ const MESSAGES: usize = 3;
 const MODEL: usize = 4;
 const COST: usize = 5;
 const SIZE: usize = 6;
-const FOLDER: usize = 7;
-const BRANCH: usize = 8;
-const TITLE: usize = 9;
-const COLUMNS: usize = 10;
-/// The order in which the columns are not cut and have no width: what tells sessions apart is seen first.
+const ROOT: usize = 7;
+const FOLDER: usize = 8;
+const BRANCH: usize = 9;
+const TITLE: usize = 10;
+const COLUMNS: usize = 11;
+/// The order in which the columns are not cut and have no width: what tells sessions apart is seen first. The root is only
+/// there if several are in use.
 const PIPE_ORDER: [usize; COLUMNS] = [
-    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH,
+    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH, ROOT,
 ];
 /// The names of the columns. On a terminal the title is the last one and takes the room that is left.
 const COLUMN_NAMES: [&str; COLUMNS] = [
-    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "FOLDER", "BRANCH", "TITLE",
+    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "ROOT", "FOLDER", "BRANCH",
+    "TITLE",
 ];
 /// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
 /// or more; columns are dropped until it fits.
 const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
-const DROP_ORDER: [usize; 7] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER];
+const DROP_ORDER: [usize; 8] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER, ROOT];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
 /// The maximum length of the part of a prompt that distinguishes a title, in characters.
@@ -213,6 +223,9 @@ impl<'r> Table<'r> {
             // Only if `usage` has read the session since its last change: a list reads no large file as a whole.
             if let Some(cost) = listed.costs.get(&row.session_id) {
                 cells[COST] = dollars(*cost);
+            }
+            if let Some(root) = listed.root_name(row) {
+                cells[ROOT] = ui.escaping.one_line(&root);
             }
             // Without this it would look like a session without a title.
             if unread.contains(&*row.path) {
@@ -321,11 +334,13 @@ impl<'r> Table<'r> {
     ) -> Result<()> {
         if !self.is_padded {
             // Whole values, each in its place, for `cut`, `column` and programs.
-            let cells = PIPE_ORDER.map(|column| {
+            let columns = PIPE_ORDER.iter().copied();
+            let columns = columns.filter(|column| *column != ROOT || self.widths[ROOT] > 0);
+            let cells = columns.map(|column| {
                 let (style, text) = (styles[column], &cells[column]);
                 format!("{style}{text}{style:#}")
             });
-            writeln!(out, "{}", cells.join("\t"))?;
+            writeln!(out, "{}", cells.collect::<Vec<_>>().join("\t"))?;
             return Ok(());
         }
         let mut line = String::new();

@@ -69,10 +69,11 @@ mod verify;
 struct Cli {
     #[command(flatten)]
     output: ui::OutputOptions,
-    /// The projects folder [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
-    #[arg(long, global = true, value_name = "DIR")]
-    root: Option<PathBuf>,
-    /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or transcript/archive in the data folder]
+    /// The projects folder, or the name that the configuration file gives it; may be repeated [default: projects in
+    /// $CLAUDE_CONFIG_DIR or ~/.claude]
+    #[arg(long, global = true, value_name = "DIR|NAME")]
+    root: Vec<PathBuf>,
+    /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or one for each root in transcript in the data folder]
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
     archive: Option<Option<PathBuf>>,
     /// The file with the key of an encrypted archive, as `age-keygen` writes it [default: $TRANSCRIPT_IDENTITY]

@@ -51,7 +51,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         undo: args.undo,
         dry_run: args.dry_run,
     };
-    session::store(ui)?;
+    session::one_root(ui)?;
     let progress = Progress::start(ui);
     let context = session::context(ui);
     let moves = settings.run(&context)?;

@@ -16,7 +16,7 @@ use transcript_storage::{Disk, NewFile, ReadDisk, RealDisk, folder_of, open_stre
 use crate::closed::is_closed_pipe;
 use crate::complaint::io_failure;
 use crate::progress::Progress;
-use crate::session::store;
+use crate::session::context;
 use crate::ui::{Ui, is_dumb};
 
 const BUFFER_SIZE: usize = 64 << 10;
@@ -84,7 +84,9 @@ impl Output {
         else {
             return Ok(true);
         };
-        if store(ui).is_ok_and(|store| is_session_in(store.root(), &file)) {
+        let context = context(ui);
+        let mut roots = context.roots().iter();
+        if roots.any(|root| is_session_in(root.store.root(), &file)) {
             let refused = "refusing to overwrite a file of a session";
             let refused = Failure::options(refused).in_file(path);
             return Err(refused.with_next("name another file").into());

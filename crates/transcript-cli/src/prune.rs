@@ -13,7 +13,7 @@ use transcript_render::count;
 
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{archive, exit, record, session};
 
 /// The seconds of a day.
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -37,9 +37,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let mut archive = Archive::open_with(&ui.archive_folder()?, &ui.archive_options()?)?;
-    let store = session::store(ui)?;
-    let root = std::path::absolute(store.root()).context("the projects folder")?;
+    let (place, _) = session::one_root(ui)?;
+    let mut archive = Archive::open_with(archive::folder(place)?, &ui.archive_options()?)?;
+    let root = std::path::absolute(&place.folder).context("the projects folder")?;
     let age = Duration::from_secs(args.older_than.saturating_mul(SECONDS_PER_DAY));
     let options = PruneOptions::new().older_than(age).remove(args.yes);
     let progress = Progress::start(ui);

@@ -59,8 +59,10 @@ fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
         return Ok(argument.to_owned());
     }
     session::find(ui, argument).or_else(|error| {
-        let found = SessionSalvage::find(&session::store(ui)?, &argument.to_string_lossy());
-        found.map_err(|_| error)
+        let roots = session::roots(ui)?.roots.iter();
+        let mut found = roots
+            .filter_map(|root| SessionSalvage::find(&root.store, &argument.to_string_lossy()).ok());
+        found.next().ok_or(error)
     })
 }
 

@@ -11,11 +11,12 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript_engine::catalog::{Catalog, CatalogSession, Hit, QueryError, Search};
 use transcript_format::time;
-use transcript_ops::Failure;
 use transcript_ops::failure::message_of;
+use transcript_ops::roots::Root;
 use transcript_ops::search::{
     SearchError, SearchOutput, SearchRun, SearchSettings, SortName, trimmed, with_search,
 };
+use transcript_ops::{self as ops, Failure};
 use transcript_render::{Snippet, SnippetLine, and_more, count, cut_text, joined, minute};
 use unicode_width::UnicodeWidthStr;
 
@@ -298,7 +299,7 @@ fn complain(ui: &Ui, query: &str, error: &QueryError) {
 
 /// The names of sessions as other commands take them.
 struct Names {
-    root: Option<PathBuf>,
+    context: ops::Context,
     /// For each id the number of characters that distinguish it; the whole id if two sessions have it.
     lengths: HashMap<String, usize>,
 }
@@ -322,16 +323,19 @@ impl Names {
         });
         Self {
             lengths: lengths.collect(),
-            root: session::store(ui).ok().map(|store| store.root().to_owned()),
+            context: session::context(ui),
         }
     }
 
     /// Returns the name of the session or file and the line, for `replay`.
     fn of(&self, ui: &Ui, hit: &Hit) -> String {
-        let root = self.root.as_ref();
-        let is_stored = root.is_some_and(|root| hit.path.starts_with(root));
+        let roots = self.context.roots();
+        let is_in = |root: &Root| hit.path.starts_with(root.store.root());
+        let is_stored = roots.iter().any(is_in);
+        // With several roots the id may be that of a session in each.
+        let is_only = roots.len() < 2 || self.id_len(&hit.session.id) <= hit.session.id.len();
         // An id leads to the file of the session in the store: a subagent, or a file elsewhere, needs its path.
-        let name = if hit.path == hit.session.path && is_stored {
+        let name = if hit.path == hit.session.path && is_stored && is_only {
             self.id(&hit.session.id)
         } else {
             ui.render.below_home(&hit.path.display().to_string())
@@ -343,8 +347,11 @@ impl Names {
     }
 
     fn id(&self, id: &str) -> String {
-        let length = self.lengths.get(id).copied().unwrap_or(usize::MAX);
-        id.chars().take(length).collect()
+        id.chars().take(self.id_len(id)).collect()
+    }
+
+    fn id_len(&self, id: &str) -> usize {
+        self.lengths.get(id).copied().unwrap_or(usize::MAX)
     }
 }
 
@@ -407,9 +414,11 @@ impl Printer<'_> {
             self.ui.render.below_home(cwd)
         });
         let millis = row.and_then(|row| row.order_millis());
+        let root = self.names.context.root_name(&hit.session.path);
         let parts = [
             Some(escaping.one_line(&self.names.id(&hit.session.id))),
             minute(millis, self.now.time_zone()),
+            root.map(|root| one_line(&root)),
             Some(one_line(&folder)),
         ];
         let dim = styles.dim;

@@ -66,11 +66,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => ui.disk(),
     };
     let keeps = !args.no_cache && !args.redact;
+    // A wrong `--root` is an error, and not a page without sessions.
+    session::roots(ui)?;
     let context = session::context(ui)
         .disk(disk)
-        .archive(None)
+        .without_archives()
         .cache_folder(transcript_engine::cache_folder().filter(|_| keeps))
-        .only_below(session::store(ui)?.root());
+        .only_below_roots();
     let options = ServeOptions {
         context,
         render: render

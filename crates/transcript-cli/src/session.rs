@@ -7,40 +7,72 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use jiff::Zoned;
-use transcript_engine::{Error, ErrorKind, History, MIN_PREFIX, SessionRow, Store};
-use transcript_ops::context::LATEST;
+use transcript_engine::{Error, ErrorKind, History, MIN_PREFIX, SessionRow};
+use transcript_ops::context::{LATEST, Listed};
+use transcript_ops::roots::{Root, RootPlace};
 use transcript_ops::{self as ops, Failure, FindError, FoundBy, FoundSession};
-use transcript_reader::{Source, subagents_on};
+use transcript_reader::{SessionFile, Source, subagents_on};
 use transcript_render::{and_more, cut_text, minute};
 use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
 use crate::progress::Progress;
-use crate::ui::Ui;
+use crate::ui::{RootsInUse, Ui};
 
 /// The maximum number of listed matches of an ambiguous name.
 const MAX_LISTED_MATCHES: usize = 20;
 /// The maximum width of a listed match, in columns.
 const MAX_MATCH_WIDTH: usize = 160;
 
-/// Returns the store: `--root`, or the default folder of the client.
-pub(crate) fn store(ui: &Ui) -> Result<Store> {
-    let root = ui.root.as_ref();
-    // The default folder may not exist yet (the client creates it); an explicit --root must.
-    if let Some(missing) = root.filter(|root| !RealDisk.exists(root)) {
-        let text = format!("--root: {}: no such directory", missing.display());
-        return Err(Failure::new("not-found", text).at(missing).into());
+/// Returns the roots that are in use: those of `--root`, else those that the configuration file says, else that of Claude Code.
+pub(crate) fn roots(ui: &Ui) -> Result<&RootsInUse> {
+    let roots = ui.roots()?;
+    if roots.places.is_empty() {
+        let failure = Failure::options("cannot find the home directory");
+        return Err(failure
+            .with_next("name the projects folder with --root DIR")
+            .into());
     }
-    let store = root.map(Store::new).or_else(Store::from_env);
-    store.context("cannot find the home directory; name the projects folder with --root DIR")
+    // A default folder may not exist yet (Claude Code creates it); one that --root names must.
+    let mut places = roots.places.iter();
+    let missing = places.find(|place| !RealDisk.exists(&place.folder));
+    if let Some(missing) = missing.filter(|_| !ui.asked_roots.is_empty()) {
+        let folder = missing.folder.display();
+        let file = roots.known.file().filter(|file| RealDisk.exists(file));
+        let file = file.filter(|_| missing.folder.components().count() == 1);
+        let or_name = file.map_or_else(String::new, |file| {
+            format!(", and no root of this name in {}", file.display())
+        });
+        let text = format!("--root: {folder}: no such directory{or_name}");
+        return Err(Failure::new("not-found", text).at(&missing.folder).into());
+    }
+    Ok(roots)
 }
 
-/// Returns the context of operations: the store, the archive and the disks.
+/// Returns the only root that is in use, for commands that need one.
+pub(crate) fn one_root(ui: &Ui) -> Result<(&RootPlace, &Root)> {
+    let roots = roots(ui)?;
+    context(ui)
+        .store()
+        .map_err(|error| Failure::from(error).with_next("choose one with --root NAME"))?;
+    Ok((&roots.places[0], &roots.roots[0]))
+}
+
+/// Returns the folders of the roots that are in use, for a message.
+pub(crate) fn root_folders(ui: &Ui) -> String {
+    let context = context(ui);
+    let folders = context
+        .roots()
+        .iter()
+        .map(|root| root.store.root().display().to_string());
+    folders.collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns the context of operations: the roots, their archives and the disks.
 pub(crate) fn context(ui: &Ui) -> ops::Context {
-    let archive = archive::exists(ui).then(|| Arc::clone(ui.archive_disk()));
-    ops::Context::new(store(ui).ok())
-        .disk(ui.disk())
-        .archive(archive)
+    // A root that is gone may have archived sessions.
+    let roots = ui.roots().map(|roots| roots.roots.clone());
+    ops::Context::of(roots.unwrap_or_default()).disk(ui.disk())
 }
 
 /// Reads the session that `argument` names (see [`find_in`]), or standard input for `-`. What shows the
@@ -111,13 +143,6 @@ pub(crate) fn find_in(ui: &Ui, argument: &Path, project: Option<&Path>) -> Resul
 
 /// Returns the error for a session that was not found, with advice.
 fn not_found(ui: &Ui, argument: &Path, project: Option<&Path>, error: FindError) -> anyhow::Error {
-    let error = match error {
-        FindError::NoStore => match store(ui) {
-            Ok(_) => FindError::NoStore,
-            Err(error) => return error,
-        },
-        error => error,
-    };
     let text = argument.to_string_lossy();
     // What is long enough and no id may be a title.
     let is_title = text.len() >= MIN_PREFIX;
@@ -125,21 +150,54 @@ fn not_found(ui: &Ui, argument: &Path, project: Option<&Path>, error: FindError)
         error.kind() == ErrorKind::NoSuchSession || error.kind() == ErrorKind::NotAnId && is_title
     };
     match error {
-        FindError::Session(error) if is_missing(&error) => match store(ui) {
-            Ok(store) if project.is_some() => {
-                let named = project.unwrap_or(argument).display();
+        // The reason why there is no root.
+        FindError::NoStore => {
+            let reason = roots(ui).err();
+            reason.unwrap_or_else(|| Failure::from(FindError::NoStore).into())
+        }
+        FindError::Session(error) if is_missing(&error) => match (roots(ui), project) {
+            (Err(error), _) => error,
+            (Ok(_), Some(named)) => {
+                let named = named.display();
                 let text = format!("{text}: no such session in a project `{named}`");
-                let failure = Failure::new("not-found", text).at(store.root());
                 let next = "`transcript list --by project` shows the projects";
-                failure.with_next(next).into()
+                not_in_roots(ui, text).with_next(next).into()
             }
-            Ok(store) if text == LATEST => no_session_yet(&store).into(),
-            Ok(store) => no_such_session(&store, &text).into(),
-            Err(error) => error,
+            (Ok(_), None) if text == LATEST => {
+                let text = format!("no sessions yet in {}", root_folders(ui));
+                not_in_roots(ui, text).into()
+            }
+            (Ok(_), None) => no_such_session(ui, &text).into(),
         },
         FindError::Session(error) => explained(ui, &text, &error).into(),
+        FindError::InSeveralRoots { roots, paths, .. } => {
+            let list = matches(ui, &paths);
+            let failure = Failure::new("ambiguous", format!("{text} is in several roots:{list}"));
+            let roots = roots.join(" or --root ");
+            failure
+                .with_next(format!("choose one with --root {roots}"))
+                .into()
+        }
         error => Failure::from(error).into(),
     }
+}
+
+/// Finds an archived session by its id or the start of one. Returns its path in the archive, and its root.
+pub(crate) fn find_archived(ui: &Ui, id: &str) -> Result<Option<(PathBuf, PathBuf)>> {
+    let context = context(ui);
+    let found = context.find_archived(id);
+    let found = found.map_err(|error| match error {
+        FindError::Session(error) if error.kind() == ErrorKind::Ambiguous => {
+            // A path is of no use here.
+            let failure = explained(ui, id, &error);
+            failure.with_next("give more characters of the id").into()
+        }
+        error => not_found(ui, Path::new(id), None, error),
+    })?;
+    Ok(found.and_then(|path| {
+        let root = context.root_at(&path)?.store.root().to_owned();
+        Some((path, root))
+    }))
 }
 
 /// Splits `SESSION:LINE`, as `search` prints it, unless a file has this name.
@@ -170,31 +228,29 @@ pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
     agents.collect()
 }
 
-/// Says that there is no session.
-fn no_session_yet(store: &Store) -> Failure {
-    let root = store.root();
-    let text = format!("no sessions yet in {}", root.display());
-    Failure::new("not-found", text).at(root)
+/// The failure of a search in the roots that are in use; names the folder if there is only one.
+pub(crate) fn not_in_roots(ui: &Ui, text: String) -> Failure {
+    let failure = Failure::new("not-found", text);
+    match context(ui).store() {
+        Ok(store) => failure.at(store.root()),
+        Err(_) => failure,
+    }
 }
 
 /// Says that no session has an id, and of how many.
-fn no_such_session(store: &Store, id: &str) -> Failure {
-    let root = store.root();
-    let count = store.list().map_or(0, |listing| listing.rows.len());
+fn no_such_session(ui: &Ui, id: &str) -> Failure {
+    let folders = root_folders(ui);
+    let listing = context(ui).listing(Listed::Live);
+    let count = listing.map_or(0, |listing| listing.rows.len());
     if count == 0 {
-        let text = no_session_yet(store).message;
-        return Failure::new(
-            "not-found",
-            format!("{id}: no such file or session: {text}"),
-        )
-        .at(root);
+        let text = format!("{id}: no such file or session: no sessions yet in {folders}");
+        return not_in_roots(ui, text);
     }
     let text = format!(
-        "{id}: no such file or session: none of the {count} in {} has this id or title",
-        root.display()
+        "{id}: no such file or session: none of the {count} in {folders} has this id or title"
     );
     let next = "`transcript list` shows them, `transcript list --text TEXT` those with a text";
-    Failure::new("not-found", text).at(root).with_next(next)
+    not_in_roots(ui, text).with_next(next)
 }
 
 /// Lists the sessions that an ambiguous id matches, so that one can be chosen.
@@ -207,11 +263,19 @@ fn explained(ui: &Ui, id: &str, error: &Error) -> Failure {
     if error.kind() != ErrorKind::Ambiguous {
         return error.into();
     }
-    let rows: Vec<_> = error
-        .candidates()
-        .iter()
-        .map(|path| SessionRow::at(path))
-        .collect();
+    let list = matches(ui, error.candidates());
+    let count = error.candidates().len();
+    let text = format!("{id} is ambiguous: {count} sessions match:{list}");
+    Failure::new("ambiguous", text)
+        .at(error.path())
+        .with_next("name one with more characters of its id, or with its path")
+}
+
+/// Describes sessions, each on a line of its own.
+fn matches(ui: &Ui, paths: &[PathBuf]) -> String {
+    let disk = ui.disk();
+    let row = |path: &PathBuf| SessionRow::of_file(&disk, &SessionFile::at(&*disk, path));
+    let rows: Vec<_> = paths.iter().map(row).collect();
     let ids: HashSet<&str> = rows.iter().map(|row| &*row.session_id).collect();
     let zone = Zoned::now().time_zone().clone();
     let list = rows.iter().map(|row| {
@@ -233,10 +297,7 @@ fn explained(ui: &Ui, id: &str, error: &Error) -> Failure {
         more if more.is_empty() => more,
         more => format!("\n  …{more}"),
     };
-    let text = format!("{id} is ambiguous: {count} sessions match:{list}{more}");
-    Failure::new("ambiguous", text)
-        .at(error.path())
-        .with_next("name one with more characters of its id, or with its path")
+    format!("{list}{more}")
 }
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can

@@ -17,7 +17,7 @@ pub(crate) fn paths(
     all: bool,
 ) -> Result<Vec<PathBuf>> {
     if places.is_empty() {
-        session::store(ui)?;
+        session::roots(ui)?;
         if all && archive::exists(ui) {
             archive::warn_of_problems(ui);
         }

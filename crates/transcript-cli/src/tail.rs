@@ -35,7 +35,7 @@ use crate::progress::Progress;
 use crate::record::Records;
 use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
-use crate::{archive, exit, session};
+use crate::{exit, session};
 use json::Json;
 
 /// The number of bytes of events that are read ahead at once.
@@ -232,7 +232,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let mut args = args.clone();
     args.read_condition()?;
     let targets = Targets::of(ui, &args)?;
-    let is_archived = |file: &PathBuf| archive::path_below_projects(ui, file).is_some();
+    let context = session::context(ui);
+    let is_archived = |file: &PathBuf| context.is_archived(file);
     if targets.files.iter().any(is_archived) {
         args.archive = Some(ui.disk());
     }

@@ -6,15 +6,16 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
-use transcript_engine::archive::{ArchiveDisk, ArchiveOptions};
+use transcript_engine::archive::ArchiveOptions;
 use transcript_render::{Escaping, RenderOptions, TextStyle, Tools};
-use transcript_storage::ReadDisk;
+use transcript_storage::{ReadDisk, RealDisk};
 use unicode_width::UnicodeWidthStr;
 
 use transcript_ops::context::archive_options;
+use transcript_ops::roots::{KnownRoots, Root, RootPlace};
 use transcript_ops::{Failure, wire};
 
 use crate::complaint::{StandardError, failure_of};
@@ -47,14 +48,14 @@ enum When {
 pub(crate) struct Ui {
     /// Less goes to standard error.
     pub(crate) quiet: bool,
-    /// The folder that holds the projects, if it was named.
-    pub(crate) root: Option<PathBuf>,
+    /// The folders that hold projects, and the names of roots, that `--root` names.
+    pub(crate) asked_roots: Vec<PathBuf>,
     /// The option `--archive`, if it was given, and the folder, if it was named.
     pub(crate) archive: Option<Option<PathBuf>>,
     /// The option `--identity`.
     pub(crate) identity: Option<PathBuf>,
-    /// The disk, with the archive on it.
-    disk: OnceLock<Arc<ArchiveDisk>>,
+    /// The roots, and the disk with their archives on it.
+    roots: OnceLock<Result<RootsInUse, Failure>>,
     /// The disk to read sessions from, if it is another one.
     other_disk: Option<Arc<dyn ReadDisk>>,
     /// The rendering of text for people.
@@ -72,10 +73,21 @@ pub(crate) struct Ui {
     errors: StandardError,
 }
 
+/// The roots that are in use.
+pub(crate) struct RootsInUse {
+    /// All that are configured.
+    pub(crate) known: KnownRoots,
+    pub(crate) places: Vec<RootPlace>,
+    /// The same, with their archives.
+    pub(crate) roots: Vec<Root>,
+    /// The disk with all archives on it.
+    disk: Arc<dyn ReadDisk>,
+}
+
 impl Ui {
     pub(crate) fn new(
         options: &OutputOptions,
-        root: Option<PathBuf>,
+        asked_roots: Vec<PathBuf>,
         archive: Option<Option<PathBuf>>,
         identity: Option<PathBuf>,
     ) -> Self {
@@ -102,10 +114,10 @@ impl Ui {
             .home(env::var_os("HOME").map(PathBuf::from));
         Self {
             quiet: options.quiet,
-            root,
+            asked_roots,
             archive,
             identity,
-            disk: OnceLock::new(),
+            roots: OnceLock::new(),
             other_disk: None,
             render,
             escaping,
@@ -118,15 +130,28 @@ impl Ui {
         }
     }
 
-    /// Returns the folder of the archive: `--archive`, else `$TRANSCRIPT_ARCHIVE`, else in the data folder of the user.
-    pub(crate) fn archive_folder(&self) -> Result<PathBuf> {
-        if let Some(Some(folder)) = &self.archive {
-            return std::path::absolute(folder).with_context(|| folder.display().to_string());
-        }
-        let folder = transcript_engine::archive_folder();
-        let folder =
-            folder.context("cannot find the data folder; name the archive with --archive DIR")?;
-        std::path::absolute(&folder).context("$TRANSCRIPT_ARCHIVE")
+    /// Returns the roots that are in use. They are found when they are first needed.
+    pub(crate) fn roots(&self) -> Result<&RootsInUse> {
+        let roots = self.roots.get_or_init(|| self.find_roots());
+        roots.as_ref().map_err(|failure| failure.clone().into())
+    }
+
+    fn find_roots(&self) -> Result<RootsInUse, Failure> {
+        let archive = self.archive.iter().flatten().next();
+        let archive = archive.map(std::path::absolute).transpose()?;
+        let known = KnownRoots::read(archive.as_deref())?;
+        let places = known.choose(&self.asked_roots);
+        let options = self.archive_options().unwrap_or_else(|error| {
+            self.complain(&error);
+            ArchiveOptions::new()
+        });
+        let (roots, disk) = known.open(&places, &options);
+        Ok(RootsInUse {
+            known,
+            places,
+            roots,
+            disk,
+        })
     }
 
     /// Returns the options to open the archive: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
@@ -136,25 +161,13 @@ impl Ui {
         Ok(archive_options(file.as_deref())?)
     }
 
-    /// Returns the disk on which the folder of the archive has archived sessions as files. It is opened when it is
-    /// first needed.
-    pub(crate) fn archive_disk(&self) -> &Arc<ArchiveDisk> {
-        self.disk.get_or_init(|| {
-            // Without a folder there is no archive: nothing is at this path.
-            let folder = self.archive_folder().unwrap_or_default();
-            let options = self.archive_options().unwrap_or_else(|error| {
-                self.complain(&error);
-                ArchiveOptions::new()
-            });
-            Arc::new(ArchiveDisk::with(&folder, options))
-        })
-    }
-
     /// Returns the disk to read sessions from.
     pub(crate) fn disk(&self) -> Arc<dyn ReadDisk> {
-        match &self.other_disk {
-            Some(disk) => Arc::clone(disk),
-            None => Arc::clone(self.archive_disk()) as _,
+        match (&self.other_disk, self.roots()) {
+            (Some(disk), _) => Arc::clone(disk),
+            (None, Ok(roots)) => Arc::clone(&roots.disk),
+            // A file that is named is read whatever is wrong with the configuration.
+            (None, Err(_)) => Arc::new(RealDisk),
         }
     }
 

@@ -894,7 +894,7 @@ fn statusline(ui: &Ui, args: &Args, settings: &UsageSettings) -> Result<u8> {
     let midnight = now.start_of_day()?.timestamp();
     let start = u64::try_from(midnight.as_millisecond()).unwrap_or_default();
     // A wrong `--root` is an error, and not a status of no cost.
-    session::store(ui)?;
+    session::roots(ui)?;
     let catalog = context
         .catalog(&Selection::default())
         .map_err(Failure::from)?;

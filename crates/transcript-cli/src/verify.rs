@@ -1,12 +1,14 @@
 //! `transcript verify`: checks sessions for damage, and for what a resume would lose.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use transcript_engine::RootArchive;
 use transcript_engine::archive::{Archive, CheckOptions};
 use transcript_engine::verify::{
     LocatedFinding, RebuiltRequests, Report, Verdict, VersionRequests, advice, verify_folder,
@@ -23,7 +25,7 @@ use crate::closed::is_closed_pipe;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{archive, exit, record, session};
 
 /// Check sessions for damage
 ///
@@ -63,15 +65,16 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         archive => ui.archive = archive,
     }
     if args.sessions.is_empty() && ui.archive.is_some() {
-        return verify_archive(ui, &args);
+        return verify_archives(ui, &args);
     }
     if args.sessions.is_empty() {
-        let root = session::store(ui)?.root().to_owned();
-        if !RealDisk.is_folder(&root) {
-            ui.note(&format!("no sessions in {}", root.display()));
+        let folders = session::roots(ui)?.places.iter().map(|root| &root.folder);
+        let there = folders.filter(|folder| RealDisk.is_folder(folder));
+        args.sessions.extend(there.cloned());
+        if args.sessions.is_empty() {
+            ui.note(&format!("no sessions in {}", session::root_folders(ui)));
             return Ok(exit::DONE);
         }
-        args.sessions.push(root);
     }
     verify_sessions(ui, &args)
 }
@@ -111,9 +114,21 @@ fn subset(text: &str) -> Result<(u32, NonZeroU32), String> {
     }
 }
 
-fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
-    let folder = ui.archive_folder()?;
-    let archive = Archive::open_with(&folder, &ui.archive_options()?)?;
+/// Verifies the archives of all roots that are in use.
+fn verify_archives(ui: &Ui, args: &Args) -> Result<u8> {
+    archive::check(ui)?;
+    let context = session::context(ui);
+    let (mut seen, mut code) = (HashSet::new(), exit::DONE);
+    for archive in context.archives().map(RootArchive::disk) {
+        if seen.insert(archive.folder()) {
+            code = code.max(verify_archive(ui, args, archive.folder())?);
+        }
+    }
+    Ok(code)
+}
+
+fn verify_archive(ui: &Ui, args: &Args, folder: &Path) -> Result<u8> {
+    let archive = Archive::open_with(folder, &ui.archive_options()?)?;
     let progress = Progress::start(ui);
     progress.expect(archive.stored_bytes());
     let mut options = CheckOptions::new().count_bytes(progress.counter());
@@ -122,7 +137,7 @@ fn verify_archive(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let check = archive.check(&options)?;
     drop(progress);
-    let report = ArchiveCheckReport::new(&folder, &check);
+    let report = ArchiveCheckReport::new(folder, &check);
     let mut out = Output::plain();
     if args.json {
         record::write(&mut out, &report)?;

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use transcript_archive::ArchiveDisk;
 use transcript_format::context_refs;
 use transcript_reader::{Listing, SessionFile, SessionFiles, SessionRow};
@@ -14,62 +15,181 @@ use transcript_storage::{ReadDisk, RealDisk};
 use crate::copying::same_start;
 
 /// Describes a session for [`CaptureOptions::summarize`](transcript_archive::CaptureOptions::summarize), so that
-/// [`list_archived`] need not read it.
+/// [`RootArchive::list`] need not read it.
 #[must_use]
 pub fn summarize(path: &Path) -> Vec<u8> {
-    let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
-    let row = SessionRow::of_file(&disk, &SessionFile::at(&*disk, path));
     // Without a summary the session is read.
-    serde_json::to_vec(&row).unwrap_or_default()
+    serde_json::to_vec(&row_of(path)).unwrap_or_default()
 }
 
-/// Lists the archived sessions, newest conversation first. Only those are read that were captured without a summary.
-///
-/// # Errors
-/// When the archive cannot be read.
-pub fn list_archived(disk: &Arc<ArchiveDisk>) -> Result<Listing, Error> {
-    let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
-    let projects = disk.projects();
-    if shared.metadata(&projects).is_err() {
-        return Ok(Listing::of(SessionFiles::on(shared)));
+/// Describes sessions as [`summarize`] does, and says that they are of the folder of projects `root`.
+pub fn summarize_of(root: &Path) -> impl Fn(&Path) -> Vec<u8> + Send + Sync + use<> {
+    let root = real(root).to_str().map(str::to_owned);
+    move |path| {
+        let summary = Summary {
+            root: root.as_deref(),
+            row: row_of(path),
+        };
+        serde_json::to_vec(&summary).unwrap_or_default()
     }
-    let mut files = SessionFiles::in_root_on(&shared, &projects)?;
-    let mut rows = Vec::new();
-    files.sessions.retain(|file| {
-        let row = known_row(disk, file);
-        rows.extend(row);
-        rows.last()
-            .is_none_or(|row: &SessionRow| row.path != file.path)
-    });
-    let mut listing = Listing::of(files);
-    listing.add(rows, Vec::new());
-    Ok(listing)
 }
 
-/// Adds archived sessions whose files are gone to a list of those that are there.
+fn row_of(path: &Path) -> SessionRow {
+    let disk: Arc<dyn ReadDisk> = Arc::new(RealDisk);
+    SessionRow::of_file(&disk, &SessionFile::at(&*disk, path))
+}
+
+/// The summary of a session. That of earlier versions has no root.
+#[derive(Serialize)]
+struct Summary<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<&'s str>,
+    #[serde(flatten)]
+    row: SessionRow,
+}
+
+/// The part of a summary that says whose the session is.
+#[derive(Deserialize)]
+struct SummaryRoot {
+    root: Option<PathBuf>,
+}
+
+/// Returns a folder with its links resolved, if it is there.
+fn real(folder: &Path) -> PathBuf {
+    RealDisk
+        .real_path(folder)
+        .unwrap_or_else(|_| folder.to_owned())
+}
+
+/// An archive, and the root whose sessions are meant. Earlier versions captured every root in the same archive.
 ///
-/// # Errors
-/// When the archive cannot be read.
-pub fn add_archived(listing: &mut Listing, disk: &Arc<ArchiveDisk>) -> Result<(), Error> {
-    let mut archived = list_archived(disk)?;
-    // A session is listed once: its file says more than the archive.
-    let name = |row: &SessionRow| (row.project.clone(), row.session_id.clone());
-    let live: HashSet<_> = listing.rows.iter().map(name).collect();
-    archived.rows.retain(|row| !live.contains(&name(row)));
-    // A session that was moved since it was captured is there under its id.
-    let mut ids = HashMap::<&str, Vec<&Path>>::new();
-    for row in listing.rows.iter().filter(|row| row.has_file) {
-        ids.entry(&row.session_id).or_default().push(&row.path);
+/// A session is of another root only if there is proof: its capture names that root, and the folder of the root is still there;
+/// or its capture names none, and another root has its project folder while this one does not. So a copy of an archive on
+/// another machine has its sessions in every root.
+#[derive(Clone, Debug)]
+pub struct RootArchive {
+    disk: Arc<ArchiveDisk>,
+    /// The root; without one, all sessions are meant.
+    root: Option<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+impl RootArchive {
+    /// Takes all sessions of an archive.
+    #[must_use]
+    pub fn new(disk: Arc<ArchiveDisk>) -> Self {
+        Self {
+            disk,
+            root: None,
+            others: Vec::new(),
+        }
     }
-    let shared: Arc<dyn ReadDisk> = Arc::clone(disk) as _;
-    archived.rows.retain(|row| {
-        let files = ids.get(&*row.session_id).into_iter().flatten();
-        !files
-            .into_iter()
-            .any(|live| starts_like(&*shared, live, &row.path).unwrap_or(false))
-    });
-    listing.add(archived.rows, archived.problems);
-    Ok(())
+
+    /// Takes the sessions of the folder of projects `root`; `others` are those of this user that are known as well.
+    #[must_use]
+    pub fn of(disk: Arc<ArchiveDisk>, root: &Path, others: &[PathBuf]) -> Self {
+        let root = real(root);
+        let mut others: Vec<PathBuf> = others.iter().map(|other| real(other)).collect();
+        others.retain(|other| *other != root);
+        Self {
+            disk,
+            root: Some(root),
+            others,
+        }
+    }
+
+    /// Returns the disk on which the archive has sessions as files.
+    #[must_use]
+    pub fn disk(&self) -> &Arc<ArchiveDisk> {
+        &self.disk
+    }
+
+    /// Returns whether an archived session is of the root; `session` is the path of its file on the [disk](Self::disk).
+    #[must_use]
+    pub fn has(&self, session: &Path) -> bool {
+        let Some(root) = &self.root else { return true };
+        let named = self.disk.summary(session);
+        let named = named.and_then(|json| serde_json::from_slice::<SummaryRoot>(&json).ok()?.root);
+        match named {
+            Some(named) if named == *root => true,
+            Some(named) if RealDisk.is_folder(&named) => false,
+            _ => self.has_project(session),
+        }
+    }
+
+    /// Returns whether the project folder of an archived file may be of the root.
+    fn has_project(&self, file: &Path) -> bool {
+        let (Some(root), Some(project)) = (&self.root, file.parent().and_then(Path::file_name))
+        else {
+            return true;
+        };
+        let is_in = |root: &Path| RealDisk.is_folder(&root.join(project));
+        is_in(root) || !self.others.iter().any(|other| is_in(other))
+    }
+
+    /// Returns the archived sessions of the root; none if there is no archive.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn sessions(&self) -> Result<SessionFiles, transcript_reader::Error> {
+        let projects = self.disk.projects();
+        let disk: Arc<dyn ReadDisk> = Arc::clone(&self.disk) as _;
+        if disk.metadata(&projects).is_err() {
+            return Ok(SessionFiles::on(disk));
+        }
+        let mut files = SessionFiles::in_root_on(&disk, &projects)?;
+        files.sessions.retain(|file| self.has(&file.path));
+        // Of these nothing but the project is known.
+        let has_project = |file: &SessionFile| self.has_project(&file.path);
+        files.orphans.retain(has_project);
+        files.leftovers.retain(has_project);
+        files.agents.retain(|path| self.has_project(path));
+        Ok(files)
+    }
+
+    /// Lists the archived sessions of the root, newest conversation first. Only those are read that were captured without a
+    /// summary.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn list(&self) -> Result<Listing, Error> {
+        let mut files = self.sessions()?;
+        let mut rows = Vec::new();
+        files.sessions.retain(|file| {
+            let row = known_row(&self.disk, file);
+            rows.extend(row);
+            rows.last()
+                .is_none_or(|row: &SessionRow| row.path != file.path)
+        });
+        let mut listing = Listing::of(files);
+        listing.add(rows, Vec::new());
+        Ok(listing)
+    }
+
+    /// Adds archived sessions of the root whose files are gone to a list of those that are there. Both are on `disk`.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    pub fn add_to(&self, listing: &mut Listing, disk: &dyn ReadDisk) -> Result<(), Error> {
+        let mut archived = self.list()?;
+        // A session is listed once: its file says more than the archive.
+        let name = |row: &SessionRow| (row.project.clone(), row.session_id.clone());
+        let live: HashSet<_> = listing.rows.iter().map(name).collect();
+        archived.rows.retain(|row| !live.contains(&name(row)));
+        // A session that was moved since it was captured is there under its id.
+        let mut ids = HashMap::<&str, Vec<&Path>>::new();
+        for row in listing.rows.iter().filter(|row| row.has_file) {
+            ids.entry(&row.session_id).or_default().push(&row.path);
+        }
+        archived.rows.retain(|row| {
+            let files = ids.get(&*row.session_id).into_iter().flatten();
+            !files
+                .into_iter()
+                .any(|live| starts_like(disk, live, &row.path).unwrap_or(false))
+        });
+        listing.add(archived.rows, archived.problems);
+        Ok(())
+    }
 }
 
 /// Returns whether a file starts with all bytes of another one.

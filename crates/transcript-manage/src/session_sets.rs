@@ -12,20 +12,13 @@ use transcript_reader::{
 };
 use transcript_storage::ReadDisk;
 
-/// Returns the sessions in an archive, on its disk; none if there is no archive.
-///
-/// # Errors
-/// When the archive cannot be read.
-#[cfg(feature = "archive")]
-pub fn archived_sessions(
-    archive: &Arc<transcript_archive::ArchiveDisk>,
-) -> Result<SessionFiles, transcript_reader::Error> {
-    let projects = archive.projects();
-    let disk: Arc<dyn ReadDisk> = Arc::clone(archive) as _;
-    match disk.metadata(&projects) {
-        Ok(_) => SessionFiles::in_root_on(&disk, &projects),
-        Err(_) => Ok(SessionFiles::on(disk)),
-    }
+/// Adds the sessions of another root.
+pub fn add_files(files: &mut SessionFiles, of_root: SessionFiles) {
+    files.sessions.extend(of_root.sessions);
+    files.problems.extend(of_root.problems);
+    files.orphans.extend(of_root.orphans);
+    files.leftovers.extend(of_root.leftovers);
+    files.agents.extend(of_root.agents);
 }
 
 /// Adds archived sessions whose files are gone. Of a session that is there, nothing is read from the archive.

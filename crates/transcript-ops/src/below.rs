@@ -1,4 +1,4 @@
-//! Sessions that are in one folder, wherever links lead.
+//! Sessions that are in some folders, wherever links lead.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,28 @@ use std::path::{Path, PathBuf};
 use transcript_reader::{SessionFile, SessionFiles};
 use transcript_storage::{ReadDisk, folder_of};
 
-/// A test whether paths are in a folder, which follows symbolic links.
+/// A test whether paths are in one of some folders, which follows symbolic links.
 pub(crate) struct FolderScope<'d> {
     disk: &'d dyn ReadDisk,
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 impl<'d> FolderScope<'d> {
-    pub(crate) fn new(disk: &'d dyn ReadDisk, folder: &Path) -> Self {
-        let folder = disk.real_path(folder).ok();
-        Self { disk, folder }
+    pub(crate) fn new<'p>(disk: &'d dyn ReadDisk, folders: impl Iterator<Item = &'p Path>) -> Self {
+        let folders = folders.filter_map(|folder| disk.real_path(folder).ok());
+        Self {
+            disk,
+            folders: folders.collect(),
+        }
     }
 
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        let real = self.disk.real_path(path).ok();
-        real.zip(self.folder.as_ref())
-            .is_some_and(|(path, folder)| path.starts_with(folder))
+        let real = self.disk.real_path(path);
+        let is_below = |real: PathBuf| self.folders.iter().any(|folder| real.starts_with(folder));
+        real.is_ok_and(is_below)
     }
 
-    /// Removes sessions whose file, project or folder is a link that leads out of the folder.
+    /// Removes sessions whose file, project or folder is a link that leads out of the folders.
     pub(crate) fn keep(&self, files: &mut SessionFiles) {
         let mut known = HashMap::<PathBuf, bool>::new();
         let mut is_below = |file: &SessionFile| {

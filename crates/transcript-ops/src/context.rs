@@ -10,17 +10,21 @@ use serde::Deserialize;
 use transcript_archive::{ArchiveDisk, ArchiveOptions, Identities};
 use transcript_catalog::Catalog;
 use transcript_format::names::is_id;
+use transcript_manage::RootArchive;
 use transcript_manage::session_sets::{
-    add_archived, add_folder, add_named, archived_sessions, keep_project,
+    add_archived, add_files, add_folder, add_named, keep_project,
 };
-use transcript_reader::{LoadOptions, SessionFiles, Source, Subagent, subagents_on};
+use transcript_reader::{
+    Listing, LoadOptions, SessionFile, SessionFiles, SessionRow, Source, Subagent, subagents_on,
+};
 use transcript_session::{
-    Error, ErrorKind, History, MIN_PREFIX, Policy, Store, archive_folder, cache_folder, data_folder,
+    Error, ErrorKind, History, MIN_PREFIX, Policy, Store, cache_folder, data_folder,
 };
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::below::FolderScope;
 use crate::failure::Failure;
+use crate::roots::{KnownRoots, Root};
 
 /// The name of the newest session of the working folder.
 pub const LATEST: &str = "latest";
@@ -28,12 +32,11 @@ pub const LATEST: &str = "latest";
 /// The store, the disks and the limits of an operation.
 #[derive(Clone, Debug)]
 pub struct Context {
-    store: Option<Store>,
+    roots: Vec<Root>,
     disk: Arc<dyn ReadDisk>,
     live_disk: Arc<dyn Disk>,
-    archive: Option<Arc<ArchiveDisk>>,
     cache: Option<PathBuf>,
-    below: Option<PathBuf>,
+    is_below: bool,
     cancel: Arc<AtomicBool>,
     counter: Arc<AtomicU64>,
     total: Arc<AtomicU64>,
@@ -75,6 +78,19 @@ pub enum FindError {
     /// The projects folder is unknown: there is no home folder.
     #[error("there is no home folder; name the folder of projects with `root`")]
     NoStore,
+    /// Several roots are in use, and one is needed.
+    #[error("several roots are in use, and this needs one: {}", .0.join(", "))]
+    SeveralRoots(Vec<String>),
+    /// Several roots have a session of this id.
+    #[error("{id} is in several roots; name one with `root`: {}", .roots.join(", "))]
+    InSeveralRoots {
+        /// The id.
+        id: String,
+        /// The names of the roots.
+        roots: Vec<String>,
+        /// The files.
+        paths: Vec<PathBuf>,
+    },
     /// The archive cannot be opened.
     #[error(transparent)]
     Archive(#[from] std::io::Error),
@@ -89,7 +105,11 @@ impl FindError {
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoFile(_) => true,
-            Self::NoName | Self::NoStore | Self::Archive(_) => false,
+            Self::NoName
+            | Self::NoStore
+            | Self::SeveralRoots(_)
+            | Self::InSeveralRoots { .. }
+            | Self::Archive(_) => false,
             Self::Session(error) => error.kind() == ErrorKind::NoSuchSession,
         }
     }
@@ -101,6 +121,8 @@ impl From<FindError> for Failure {
         match error {
             FindError::NoFile(path) => Self::new("not-found", message).at(&path),
             FindError::NoName | FindError::NoStore => Self::options(message),
+            FindError::SeveralRoots(_) => Self::option("root", message),
+            FindError::InSeveralRoots { .. } => Self::new("ambiguous", message),
             FindError::Archive(_) => Self::new("unreadable", message),
             FindError::Session(error) => error.into(),
         }
@@ -111,34 +133,46 @@ impl Context {
     /// Reads sessions from the disk of this store, or of this machine if there is no store (no home folder).
     #[must_use]
     pub fn new(store: Option<Store>) -> Self {
-        let live_disk: Arc<dyn Disk> = match &store {
-            Some(store) => Arc::clone(store.disk()),
+        let root = store.map(|store| Root {
+            name: store.root().display().to_string().into(),
+            store,
+            archives: Vec::new(),
+        });
+        Self::of(root.into_iter().collect())
+    }
+
+    /// Reads the sessions of these roots, which are all on one disk.
+    #[must_use]
+    pub fn of(roots: Vec<Root>) -> Self {
+        let live_disk: Arc<dyn Disk> = match roots.first() {
+            Some(root) => Arc::clone(root.store.disk()),
             None => Arc::new(RealDisk),
         };
         Self {
-            store,
+            roots,
             disk: Arc::clone(&live_disk) as _,
             live_disk,
-            archive: None,
             cache: cache_folder(),
-            below: None,
+            is_below: false,
             cancel: Arc::default(),
             counter: Arc::default(),
             total: Arc::default(),
         }
     }
 
-    /// Reads sessions from another disk, such as one that adds an archive to that of the store, or hides secrets.
+    /// Reads sessions from another disk, such as one that adds archives to that of the store, or hides secrets.
     #[must_use]
     pub fn disk(mut self, disk: Arc<dyn ReadDisk>) -> Self {
         self.disk = disk;
         self
     }
 
-    /// Finds sessions whose files are gone in this archive.
+    /// Finds no archived sessions.
     #[must_use]
-    pub fn archive(mut self, archive: Option<Arc<ArchiveDisk>>) -> Self {
-        self.archive = archive;
+    pub fn without_archives(mut self) -> Self {
+        for root in &mut self.roots {
+            root.archives.clear();
+        }
         self
     }
 
@@ -149,10 +183,10 @@ impl Context {
         self
     }
 
-    /// Selects only sessions that are in this folder. A link that leads out of it is not followed.
+    /// Selects only sessions that are in the folders of the roots. A link that leads out of them is not followed.
     #[must_use]
-    pub fn only_below(mut self, folder: &Path) -> Self {
-        self.below = Some(folder.to_owned());
+    pub fn only_below_roots(mut self) -> Self {
+        self.is_below = true;
         self
     }
 
@@ -182,24 +216,136 @@ impl Context {
         &self.live_disk
     }
 
-    /// Returns the archive, if there is one.
+    /// Returns the roots that are in use.
     #[must_use]
-    pub fn archive_disk(&self) -> Option<&Arc<ArchiveDisk>> {
-        self.archive.as_ref()
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
     }
 
-    /// Returns the path of a session of the archive, relative to the folder of projects; `None` for any other session.
-    #[must_use]
-    pub fn path_in_archive<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        path.strip_prefix(self.archive.as_ref()?.projects()).ok()
+    /// Returns the archives of all roots.
+    pub fn archives(&self) -> impl Iterator<Item = &RootArchive> {
+        self.roots.iter().flat_map(|root| &root.archives)
     }
 
-    /// Returns the store.
+    /// Returns the name of the root that a file of a session is in, live or archived, if several roots are in use. Of a
+    /// file elsewhere there is none.
+    #[must_use]
+    pub fn root_name(&self, path: &Path) -> Option<Arc<str>> {
+        let root = self.root_at(path).filter(|_| self.roots.len() > 1)?;
+        Some(Arc::clone(&root.name))
+    }
+
+    /// Returns the root that a file of a session is in, live or archived.
+    #[must_use]
+    pub fn root_at(&self, path: &Path) -> Option<&Root> {
+        let mut roots = self.roots.iter();
+        let live = roots.find(|root| path.starts_with(root.store.root()));
+        live.or_else(|| self.archived_root(path))
+    }
+
+    /// Returns the root of an archived session; `None` for any other session.
+    pub(crate) fn archived_root(&self, path: &Path) -> Option<&Root> {
+        self.roots.iter().find(|root| {
+            let mut archives = root.archives.iter();
+            archives.any(|archive| path.starts_with(archive.disk().projects()) && archive.has(path))
+        })
+    }
+
+    /// Returns whether a session is in an archive.
+    #[must_use]
+    pub fn is_archived(&self, path: &Path) -> bool {
+        let mut archives = self.archives();
+        archives.any(|archive| path.starts_with(archive.disk().projects()))
+    }
+
+    /// Returns the archive that a path leads to, as that of the root whose session is there.
+    #[must_use]
+    pub fn archive_at(&self, path: &Path) -> Option<&RootArchive> {
+        let mut archives = self.archives();
+        archives.find(|archive| path.starts_with(archive.disk().projects()) && archive.has(path))
+    }
+
+    /// Returns the number of archived sessions that are of none of the roots that are in use.
     ///
     /// # Errors
-    /// When it is not known where it is: there is no home folder.
+    /// When an archive cannot be read.
+    pub fn archived_of_others(&self) -> Result<usize, FindError> {
+        let mut seen = HashSet::new();
+        let mut count = 0;
+        for archive in self.archives() {
+            if seen.insert(archive.disk().folder()) {
+                let all = RootArchive::new(Arc::clone(archive.disk())).sessions();
+                let all = all.map_err(Error::from)?.sessions.into_iter();
+                count += all
+                    .filter(|file| self.archive_at(&file.path).is_none())
+                    .count();
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns where the file of an archived session was; `None` for any other session.
+    #[must_use]
+    pub fn place_of_archived(&self, path: &Path) -> Option<PathBuf> {
+        let mut archives = self.archives();
+        let below =
+            archives.find_map(|archive| path.strip_prefix(archive.disk().projects()).ok())?;
+        Some(self.root_at(path)?.store.root().join(below))
+    }
+
+    /// Returns the store, for what needs exactly one.
+    ///
+    /// # Errors
+    /// When it is not known where it is, as there is no home folder, or several roots are in use.
     pub fn store(&self) -> Result<&Store, FindError> {
-        self.store.as_ref().ok_or(FindError::NoStore)
+        match &self.roots[..] {
+            [] => Err(FindError::NoStore),
+            [root] => Ok(&root.store),
+            roots => {
+                let names = roots.iter().map(|root| root.name.to_string());
+                Err(FindError::SeveralRoots(names.collect()))
+            }
+        }
+    }
+
+    /// Returns the stores of the roots that are in use.
+    ///
+    /// # Errors
+    /// When it is not known where they are: there is no home folder.
+    pub fn stores(&self) -> Result<impl Iterator<Item = &Store>, FindError> {
+        Ok(self.some_roots()?.iter().map(|root| &root.store))
+    }
+
+    fn some_roots(&self) -> Result<&[Root], FindError> {
+        if self.roots.is_empty() {
+            return Err(FindError::NoStore);
+        }
+        Ok(&self.roots)
+    }
+
+    /// Lists sessions of all roots, the newest conversation first.
+    ///
+    /// # Errors
+    /// When a root or its archive cannot be read.
+    pub fn listing(&self, which: Listed) -> Result<Listing, FindError> {
+        let mut all: Option<Listing> = None;
+        for root in self.some_roots()? {
+            let mut listing = match which {
+                Listed::Archived => Listing::of(SessionFiles::on(Arc::clone(&self.disk))),
+                Listed::Live | Listed::All => root.store.list()?,
+            };
+            let archives = root.archives.iter();
+            for archive in archives.filter(|_| which != Listed::Live) {
+                // An archive that cannot be opened has no sessions, which would look as if nothing were missing.
+                archive.disk().archive()?;
+                archive.add_to(&mut listing, &*self.disk)?;
+            }
+            match &mut all {
+                Some(all) => all.add(listing.rows, listing.problems),
+                None => all = Some(listing),
+            }
+        }
+        Ok(all.unwrap_or_default())
     }
 
     /// Returns the flag that cancels a search.
@@ -266,21 +412,19 @@ impl Context {
         }
         if text == LATEST && project.is_none() {
             let here = env::current_dir().unwrap_or_default();
-            return found(self.store()?.latest(&here)?, FoundBy::Latest);
+            let listing = self.listing(Listed::Live)?;
+            let latest = listing.latest(&here).map(|row| row.path.clone());
+            return found(latest.ok_or_else(|| self.missing())?, FoundBy::Latest);
         }
         if is_path(name) {
-            let store = self.store().ok().filter(|_| project.is_none());
-            let named = store.and_then(|store| store.find_named(&text).ok());
-            let path = named.ok_or_else(|| FindError::NoFile(name.to_owned()))?;
-            return found(path, FoundBy::Name);
+            let stored = self.find_live(&text, None).ok();
+            let path = stored.filter(|_| project.is_none());
+            return found(
+                path.ok_or_else(|| FindError::NoFile(name.to_owned()))?,
+                FoundBy::Name,
+            );
         }
-        let store = self.store().and_then(|store| {
-            Ok(match project {
-                Some(project) => store.find_in(project, &text)?,
-                None => store.find_named(&text)?,
-            })
-        });
-        match store {
+        match self.find_live(&text, project) {
             // A missing session may be archived; the whole projects folder may be missing as well.
             Err(error) if error.is_missing() || matches!(error, FindError::NoStore) => {
                 let is_asked = project.is_none();
@@ -295,21 +439,97 @@ impl Context {
         }
     }
 
-    fn find_archived(&self, id: &str) -> Result<Option<PathBuf>, FindError> {
-        let archive = self.archive.as_ref();
-        let Some(archive) = archive.filter(|_| is_id(id) && id.len() >= MIN_PREFIX) else {
-            return Ok(None);
-        };
-        // An archive that cannot be opened is an error here: the session may be in it.
-        archive.archive()?;
-        let files = archived_sessions(archive).map_err(Error::from)?;
-        let found = files.matching(id).into_iter();
-        let mut paths: Vec<PathBuf> = found.map(|file| file.path.clone()).collect();
-        match paths.len() {
-            0 => Ok(None),
-            1 => Ok(Some(paths.remove(0))),
-            _ => Err(Error::ambiguous(&archive.projects(), paths).into()),
+    /// The error of a session that no root has.
+    fn missing(&self) -> Error {
+        let root = self.roots.first().map(|root| root.store.root());
+        Error::new(
+            ErrorKind::NoSuchSession,
+            root.unwrap_or_else(|| Path::new("")),
+        )
+    }
+
+    /// Finds a session that has a file in one of the roots.
+    fn find_live(&self, name: &str, project: Option<&Path>) -> Result<PathBuf, FindError> {
+        let (mut paths, mut missing) = (Vec::new(), None);
+        for store in self.stores()? {
+            let found = match project {
+                Some(project) => store.find_in(project, name),
+                None => store.find_named(name),
+            };
+            match found {
+                Ok(path) => paths.push(path),
+                Err(error) if error.kind() == ErrorKind::Ambiguous => {
+                    paths.extend_from_slice(error.candidates());
+                }
+                Err(error) if is_nowhere(&error) => {
+                    missing.get_or_insert(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
+        if name == LATEST {
+            let time = |path: &PathBuf| {
+                let file = SessionFile::at(&*self.disk, path);
+                SessionRow::of_file(&self.disk, &file).order_millis()
+            };
+            let newest = paths.into_iter().max_by_key(time);
+            return Ok(newest.ok_or_else(|| missing.unwrap_or_else(|| self.missing()))?);
+        }
+        self.only(name, paths)?
+            .ok_or_else(|| missing.unwrap_or_else(|| self.missing()).into())
+    }
+
+    /// Finds an archived session by its id or the start of one; `None` if there is none.
+    ///
+    /// # Errors
+    /// When an archive cannot be read, or several sessions match.
+    pub fn find_archived(&self, id: &str) -> Result<Option<PathBuf>, FindError> {
+        if !is_id(id) || id.len() < MIN_PREFIX {
+            return Ok(None);
+        }
+        let mut paths = Vec::new();
+        for root in &self.roots {
+            // An archive that earlier versions wrote may have the same session as that of the root.
+            let mut files = SessionFiles::on(Arc::clone(&self.disk));
+            for archive in &root.archives {
+                // An archive that cannot be opened is an error here: the session may be in it.
+                archive.disk().archive()?;
+                add_archived(&mut files, archive.sessions().map_err(Error::from)?);
+            }
+            let found = files.matching(id).into_iter();
+            paths.extend(found.map(|file| file.path.clone()));
+        }
+        self.only(id, paths)
+    }
+
+    /// Returns the one file that a name means in all roots: an id comes before the start of one, and that before a title.
+    fn only(&self, name: &str, mut paths: Vec<PathBuf>) -> Result<Option<PathBuf>, FindError> {
+        let starts = |path: &PathBuf, is_whole: bool| {
+            let stem = path.file_stem().unwrap_or_default().as_encoded_bytes();
+            let start = stem.get(..name.len());
+            let is_same = start.is_some_and(|start| start.eq_ignore_ascii_case(name.as_bytes()));
+            is_same && (!is_whole || stem.len() == name.len())
+        };
+        for is_whole in [true, false] {
+            if paths.iter().any(|path| starts(path, is_whole)) {
+                paths.retain(|path| starts(path, is_whole));
+                break;
+            }
+        }
+        if paths.len() < 2 {
+            return Ok(paths.pop());
+        }
+        let ids = paths.iter().map(|path| path.file_stem());
+        let ids: HashSet<_> = ids.collect();
+        let roots = paths.iter().filter_map(|path| self.root_name(path));
+        let mut roots: Vec<String> = roots.map(|root| root.to_string()).collect();
+        roots.dedup();
+        if let ([id], 2..) = (&ids.into_iter().collect::<Vec<_>>()[..], roots.len()) {
+            let id = id.unwrap_or_default().to_string_lossy().into_owned();
+            return Err(FindError::InSeveralRoots { id, roots, paths });
+        }
+        let root = self.missing().path().to_owned();
+        Err(Error::ambiguous(&root, paths).into())
     }
 
     /// Returns the sessions that are selected, to search them or to count what they cost.
@@ -331,8 +551,8 @@ impl Context {
     }
 
     fn below(&self) -> Option<FolderScope<'_>> {
-        let folder = self.below.as_ref()?;
-        Some(FolderScope::new(&*self.disk, folder))
+        let roots = self.roots.iter().map(|root| root.store.root());
+        self.is_below.then(|| FolderScope::new(&*self.disk, roots))
     }
 
     /// Returns the files of the sessions that are selected.
@@ -343,22 +563,25 @@ impl Context {
         let (disk, project) = (&self.disk, selection.project.as_deref());
         let mut files = SessionFiles::on(Arc::clone(disk));
         if selection.places.is_empty() {
-            let store = self.store()?;
-            let archive = self.archive.as_ref().filter(|_| selection.archived);
-            // The folder need not exist before the first session.
-            if self.live_disk.metadata(store.root()).is_ok() {
-                files = SessionFiles::in_root_on(disk, store.root())?;
-            }
-            if let Some(archive) = archive {
-                archive.archive().map_err(FindError::from)?;
-                add_archived(&mut files, archived_sessions(archive)?);
+            for root in self.some_roots()? {
+                let mut of_root = SessionFiles::on(Arc::clone(disk));
+                // The folder need not exist before the first session.
+                if self.live_disk.metadata(root.store.root()).is_ok() {
+                    of_root = SessionFiles::in_root_on(disk, root.store.root())?;
+                }
+                for archive in root.archives.iter().filter(|_| selection.archived) {
+                    archive.disk().archive().map_err(FindError::from)?;
+                    add_archived(&mut of_root, archive.sessions()?);
+                }
+                add_files(&mut files, of_root);
             }
             if let Some(project) = project {
-                let mut listing = store.list()?;
-                if let Some(archive) = archive {
-                    transcript_manage::add_archived(&mut listing, archive)?;
-                }
-                keep_project(disk, &mut files, &listing, project);
+                let which = if selection.archived {
+                    Listed::All
+                } else {
+                    Listed::Live
+                };
+                keep_project(disk, &mut files, &self.listing(which)?, project);
             }
         }
         let mut seen = HashSet::new();
@@ -426,18 +649,49 @@ pub struct Selection {
     pub archived: bool,
 }
 
-/// The store and the archive: options that most operations have.
+/// The sessions of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Those whose files are there.
+    Live,
+    /// Those in archives.
+    Archived,
+    /// Those whose files are there, and archived ones whose files are gone.
+    All,
+}
+
+/// Returns whether an error means that a root has no session of a name.
+fn is_nowhere(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoSuchSession | ErrorKind::NotAnId)
+}
+
+/// The roots and the archives: options that most operations have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StoreOptions {
-    /// The folder of projects; that of the client by default.
-    pub root: Option<PathBuf>,
-    /// The folder of an archive, or `true` for that of this user: sessions whose files are gone are read from it.
+    /// The folder of projects, or the name of a root in the configuration file; or a list of them. By default the roots that
+    /// the file says, else the folder of Claude Code.
+    pub root: Option<RootChoice>,
+    /// The folder of an archive, or `true` for that of each root: sessions whose files are gone are read from it.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub archive: Option<ArchiveChoice>,
     /// The file with the keys of an encrypted archive.
     pub identity: Option<PathBuf>,
+}
+
+/// The option that names roots.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(
+    untagged,
+    expecting = "`root` must be a folder or a name, or a list of them"
+)]
+pub enum RootChoice {
+    /// One.
+    One(PathBuf),
+    /// Several.
+    Several(Vec<PathBuf>),
 }
 
 /// The option that names the archive.
@@ -445,7 +699,7 @@ pub struct StoreOptions {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "`archive` must be a folder, true or false")]
 pub enum ArchiveChoice {
-    /// That of this user, or none.
+    /// That of each root, or none.
     Default(bool),
     /// The one in this folder.
     Folder(PathBuf),
@@ -458,30 +712,43 @@ impl StoreOptions {
     /// Returns the context of an operation with these options.
     ///
     /// # Errors
-    /// When the archive cannot be opened.
+    /// When the configuration file cannot be used, or an archive cannot be opened.
     pub fn context(&self) -> Result<Context, Failure> {
-        let context = Context::new(self.root.as_ref().map(Store::new).or_else(Store::from_env));
-        let Some(archive) = self.archive()? else {
-            return Ok(context);
-        };
-        let disk = Arc::clone(&archive) as _;
-        Ok(context.disk(disk).archive(Some(archive)))
-    }
-
-    fn archive(&self) -> Result<Option<Arc<ArchiveDisk>>, Failure> {
         let folder = match &self.archive {
-            None | Some(ArchiveChoice::Default(false)) => return Ok(None),
-            Some(ArchiveChoice::Folder(folder)) => folder.clone(),
-            Some(ArchiveChoice::Default(true)) => archive_folder().ok_or_else(|| {
-                Failure::options("there is no data folder; name the folder of the archive")
-            })?,
+            Some(ArchiveChoice::Folder(folder)) => Some(folder.as_path()),
+            _ => None,
         };
+        let known = KnownRoots::read(folder)?;
+        let places = known.choose(match &self.root {
+            Some(RootChoice::One(root)) => std::slice::from_ref(root),
+            Some(RootChoice::Several(roots)) => roots,
+            None => &[],
+        });
         let options = archive_options(self.identity.as_deref())?;
-        let disk = Arc::new(ArchiveDisk::with(&folder, options));
-        disk.archive()
-            .map_err(|error| Failure::new("unreadable", error.to_string()).at(&folder))?;
-        Ok(Some(disk))
+        let (roots, disk) = known.open(&places, &options);
+        let context = Context::of(roots);
+        if matches!(self.archive, None | Some(ArchiveChoice::Default(false))) {
+            return Ok(context.without_archives());
+        }
+        if context.archives().next().is_none() {
+            let of_root = places.iter().find_map(|place| place.archive.as_deref());
+            let folder = folder.or(of_root).ok_or_else(|| {
+                Failure::options("there is no data folder; name the folder of the archive")
+            })?;
+            // Opened for the error.
+            let opened = ArchiveDisk::with(folder, options).archive().map(drop);
+            opened.map_err(|error| unreadable(&error, folder))?;
+        }
+        for archive in context.archives() {
+            let opened = archive.disk().archive();
+            opened.map_err(|error| unreadable(&error, archive.disk().folder()))?;
+        }
+        Ok(context.disk(disk))
     }
+}
+
+fn unreadable(error: &std::io::Error, archive: &Path) -> Failure {
+    Failure::new("unreadable", error.to_string()).at(archive)
 }
 
 /// Returns the options to open an archive: with the keys in this file.

@@ -165,7 +165,9 @@ impl WatchSettings {
             }
         }
         if self.places.is_empty() {
-            watcher.add_folder(context.store()?.root());
+            for store in context.stores()? {
+                watcher.add_folder(store.root());
+            }
         }
         Ok(Following {
             files: FollowedFiles::Watcher(Box::new(watcher)),

@@ -1,10 +1,11 @@
 //! Copies of conversations.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use transcript_session::{ForkOptions, History};
+use transcript_storage::folder_of;
 
 use crate::context::{Context, PolicyName};
 use crate::conversation_end::find_entry;
@@ -47,10 +48,9 @@ impl ForkSettings {
         let source = history.source().path();
         if let Some(out) = &self.out {
             options = options.out(out);
-        } else if let Some(below) = context.path_in_archive(source) {
+        } else if let Some(place) = context.place_of_archived(source) {
             // Nothing is written to the archive: the copy is where the session was.
-            let project = below.parent().unwrap_or(Path::new(""));
-            options = options.folder(context.store()?.root().join(project));
+            options = options.folder(folder_of(&place));
         }
         let (path, id) = history.fork(self.policy.into(), &options)?;
         Ok(ForkRecord::new(id.to_string(), path, source.to_owned()))

@@ -25,6 +25,7 @@ pub mod provider;
 mod redact;
 pub mod repair;
 pub mod request;
+pub mod roots;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod sdk;

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use transcript_format::time;
 use transcript_format::unicode::comparable;
-use transcript_manage::{add_archived, list_archived};
 use transcript_reader::{Listing, SessionRow, SessionState, subagents_on};
 
-use crate::context::Context;
+use crate::context::{Context, Listed};
 use crate::failure::Failure;
 use crate::selection::TimeWindow;
 use crate::sink::{self, Sink};
@@ -117,26 +116,23 @@ pub fn with_list<T>(
     then: impl FnOnce(ListedSessions<'_>) -> T,
 ) -> Result<T, Failure> {
     let window = TimeWindow::read(settings.since.as_deref(), settings.until.as_deref())?;
-    let store = context.store()?;
-    let (live, costs) = std::thread::scope(|scope| {
+    let which = if settings.archived {
+        Listed::Archived
+    } else if settings.all {
+        Listed::All
+    } else {
+        Listed::Live
+    };
+    if settings.archived && context.archives().next().is_none() {
+        return Err(Failure::option("archived", "there is no archive"));
+    }
+    let (listing, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
         let costs = scope.spawn(|| kept_costs(context));
-        let live = if settings.archived {
-            Ok(Listing::default())
-        } else {
-            store.list()
-        };
-        (live, costs.join().unwrap_or_default())
+        let listing = context.listing(which);
+        (listing, costs.join().unwrap_or_default())
     });
-    let mut listing = live?;
-    match context.archive_disk() {
-        Some(archive) if settings.archived => listing = list_archived(archive)?,
-        Some(archive) if settings.all => add_archived(&mut listing, archive)?,
-        None if settings.archived => {
-            return Err(Failure::option("archived", "there is no archive"));
-        }
-        _ => {}
-    }
+    let listing = listing?;
     let mut rows = match &settings.project {
         Some(project) => listing.of_project_named(project),
         None => listing.rows.iter().collect(),
@@ -167,6 +163,13 @@ pub(crate) fn list(
 }
 
 impl ListedSessions<'_> {
+    /// Returns the name of the root of a session, if several roots are in use.
+    #[must_use]
+    pub fn root_name(&self, row: &SessionRow) -> Option<String> {
+        let name = self.context.root_name(&row.path)?;
+        Some(name.to_string())
+    }
+
     /// Writes the record of each session, `with_agents` with the ids of its subagents.
     ///
     /// # Errors
@@ -174,7 +177,8 @@ impl ListedSessions<'_> {
     pub fn write(&self, with_agents: bool, sink: &mut dyn Sink) -> sink::Result<()> {
         for row in &self.rows {
             let mut record = SessionRecord::new(row);
-            record.in_archive = self.context.path_in_archive(&row.path).is_some();
+            record.in_archive = self.context.is_archived(&row.path);
+            record.root = self.root_name(row);
             let cost = self.costs.get(&row.session_id);
             record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
             if with_agents && row.subagents > 0 {

@@ -4,12 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use transcript_manage::session_sets::archived_sessions;
+use transcript_manage::session_sets::add_archived;
 use transcript_reader::{SessionFile, SessionFiles, SessionRow};
 use transcript_session::{MIN_PREFIX, Policy};
 
-use crate::context::Context;
+use crate::context::{Context, Selection};
 use crate::failure::Failure;
 
 /// The number of characters of an id that are enough for most sessions.
@@ -35,17 +36,19 @@ pub struct EntryName {
     pub preview: String,
 }
 
-/// Returns the sessions of the store whose ids start with `start`, those whose files were changed last first, at most `count`.
+/// Returns the sessions of all roots whose ids start with `start`, those whose files were changed last first, at most `count`.
 #[must_use]
 pub fn session_names(context: &Context, start: &str, count: usize) -> Vec<SessionName> {
     names(context, &session_files(context), start, count)
 }
 
-/// Returns the sessions of the archive whose ids start with `start`, as [`session_names`] does.
+/// Returns the sessions of the archives whose ids start with `start`, as [`session_names`] does.
 #[must_use]
 pub fn archived_names(context: &Context, start: &str, count: usize) -> Vec<SessionName> {
-    let files = context.archive_disk().map(archived_sessions);
-    let files = files.and_then(Result::ok).unwrap_or_default();
+    let mut files = SessionFiles::on(Arc::clone(context.read_disk()));
+    for archived in context.archives().filter_map(|one| one.sessions().ok()) {
+        add_archived(&mut files, archived);
+    }
     names(context, &files, start, count)
 }
 
@@ -119,13 +122,9 @@ pub fn project_names(context: &Context) -> Vec<String> {
     folders.collect()
 }
 
-/// Returns the sessions of the store; none if they cannot be listed.
+/// Returns the sessions of all roots; none if they cannot be listed.
 fn session_files(context: &Context) -> SessionFiles {
-    let root = context.store().map(|store| store.root().to_owned());
-    let files = root
-        .ok()
-        .map(|root| SessionFiles::in_root_on(context.read_disk(), &root));
-    files.and_then(Result::ok).unwrap_or_default()
+    context.files(&Selection::default()).unwrap_or_default()
 }
 
 /// Returns the files that are not empty, those that were changed last first.

@@ -3,9 +3,8 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use transcript_manage::list_archived;
 
-use crate::context::{ArchiveChoice, Context, StoreOptions};
+use crate::context::{ArchiveChoice, Context, Listed, StoreOptions};
 use crate::documents::{self, ExportSettings};
 use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
@@ -224,13 +223,11 @@ impl Operation {
 }
 
 fn archived(context: &Context, sink: &mut dyn Sink) -> Result<()> {
-    let Some(archive) = context.archive_disk() else {
-        return Ok(());
-    };
-    let listing = list_archived(archive)?;
+    let listing = context.listing(Listed::Archived)?;
     listing.rows.iter().try_for_each(|row| {
         let mut record = SessionRecord::new(row);
         record.in_archive = true;
+        record.root = context.root_name(&row.path).map(|name| name.to_string());
         sink.record(&record)
     })
 }

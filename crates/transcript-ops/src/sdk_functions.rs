@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use transcript_reader::SessionRow;
+use transcript_session::Error;
 
-use crate::context::{Context, PolicyName};
+use crate::context::{Context, FindError, PolicyName};
 use crate::failure::Failure;
 use crate::sdk::{
     ListOptions, MessageError, MessageOptions, SdkMessage, SdkSessions, created_millis,
@@ -195,17 +196,51 @@ struct Sdk<'a> {
 }
 
 impl<'a> Sdk<'a> {
-    fn new(
+    /// All roots.
+    fn all(
+        context: &Context,
+        directory: Option<&'a PathBuf>,
+    ) -> std::result::Result<Vec<Self>, Failure> {
+        // The SDKs take an empty path for none.
+        let directory = directory.filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.map(PathBuf::as_path);
+        let roots = context.stores()?.map(|store| Self {
+            sessions: SdkSessions::new(store.clone()),
+            directory,
+        });
+        Ok(roots.collect())
+    }
+
+    /// The root that has the session; if none has it, the first one, which says so.
+    fn with(
+        id: &str,
         context: &Context,
         directory: Option<&'a PathBuf>,
     ) -> std::result::Result<Self, Failure> {
-        let sessions = SdkSessions::new(context.store()?.clone());
-        // The SDKs take an empty path for none.
-        let directory = directory.filter(|directory| !directory.as_os_str().is_empty());
-        Ok(Self {
-            sessions,
-            directory: directory.map(PathBuf::as_path),
-        })
+        let mut roots = Self::all(context, directory)?;
+        if roots.len() > 1 {
+            let found = roots.iter().map(|root| root.has(id));
+            let found = found.collect::<std::result::Result<Vec<bool>, _>>()?;
+            let mut with = (0..roots.len()).filter(|at| found[*at]);
+            let at = with.next().unwrap_or_default();
+            if with.next().is_some() {
+                let names = context.roots().iter().zip(found).filter(|(_, has)| *has);
+                let names = names.map(|(root, _)| root.name.to_string());
+                return Err(FindError::InSeveralRoots {
+                    id: id.to_owned(),
+                    roots: names.collect(),
+                    paths: Vec::new(),
+                }
+                .into());
+            }
+            roots.swap(0, at);
+        }
+        Ok(roots.swap_remove(0))
+    }
+
+    fn has(&self, id: &str) -> std::result::Result<bool, Error> {
+        let has_file = self.sessions.find(id, self.directory)?.is_some();
+        Ok(has_file || !self.sessions.subagents(id, self.directory)?.is_empty())
     }
 
     fn policy(mut self, policy: PolicyName) -> Self {
@@ -232,16 +267,33 @@ fn count(number: i64) -> usize {
 
 impl ListArguments {
     pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref())?;
-        let options = ListOptions {
-            directory: sdk.directory.map(ToOwned::to_owned),
+        let roots = Sdk::all(context, self.directory.as_ref())?;
+        let mut options = ListOptions {
+            directory: roots[0].directory.map(ToOwned::to_owned),
             limit: self.limit.map(count),
             offset: count(self.offset),
             include_worktrees: self.include_worktrees,
             include_programmatic: self.include_programmatic,
         };
-        let mut rows = sdk.sessions.list(&options)?.into_iter();
-        rows.try_for_each(|row| sink.record(&SessionInfo::new(&sdk.in_directory(row))))
+        let (limit, offset) = (options.limit, options.offset);
+        if roots.len() > 1 {
+            // The part that is asked for is one of all roots.
+            (options.limit, options.offset) = (None, 0);
+        }
+        let mut rows = Vec::new();
+        for sdk in &roots {
+            let of_root = sdk.sessions.list(&options)?.into_iter();
+            rows.extend(of_root.map(|row| sdk.in_directory(row)));
+        }
+        if roots.len() > 1 {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.file_millis));
+            rows.drain(..offset.min(rows.len()));
+            // The SDKs take 0 for no limit.
+            let limit = limit.filter(|limit| *limit > 0);
+            rows.truncate(limit.unwrap_or(usize::MAX));
+        }
+        let mut rows = rows.iter();
+        rows.try_for_each(|row| sink.record(&SessionInfo::new(row)))
     }
 }
 
@@ -266,13 +318,13 @@ impl SdkArguments {
     }
 
     fn sdk(&self, context: &Context) -> std::result::Result<Sdk<'_>, Failure> {
-        Sdk::new(context, self.directory.as_ref())
+        Sdk::with(&self.session_id, context, self.directory.as_ref())
     }
 }
 
 impl RenameArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref())?;
+        let sdk = Sdk::with(&self.session_id, context, self.directory.as_ref())?;
         let (id, title) = (&self.session_id, &self.title);
         Ok(sdk.sessions.rename(id, title, sdk.directory)?)
     }
@@ -280,7 +332,7 @@ impl RenameArguments {
 
 impl TagArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref())?;
+        let sdk = Sdk::with(&self.session_id, context, self.directory.as_ref())?;
         let (id, tag) = (&self.session_id, self.tag.as_deref());
         Ok(sdk.sessions.tag(id, tag, sdk.directory)?)
     }
@@ -288,7 +340,7 @@ impl TagArguments {
 
 impl ArchivedArguments {
     pub(crate) fn run(&self, context: &Context) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref())?;
+        let sdk = Sdk::with(&self.session_id, context, self.directory.as_ref())?;
         let (id, archived) = (&self.session_id, self.archived);
         Ok(sdk.sessions.set_archived(id, archived, sdk.directory)?)
     }
@@ -296,7 +348,8 @@ impl ArchivedArguments {
 
 impl ForkArguments {
     pub(crate) fn run(&self, context: &Context, sink: &mut dyn Sink) -> Result<()> {
-        let sdk = Sdk::new(context, self.directory.as_ref())?.policy(self.policy);
+        let sdk =
+            Sdk::with(&self.session_id, context, self.directory.as_ref())?.policy(self.policy);
         let (last, title) = (self.up_to_message_id.as_deref(), self.title.as_deref());
         let id = &self.session_id;
         let id = sdk.sessions.fork(id, sdk.directory, last, title)?;
@@ -313,7 +366,7 @@ impl MessageArguments {
         let Sdk {
             sessions,
             directory,
-        } = Sdk::new(context, self.directory.as_ref())?.policy(self.policy);
+        } = Sdk::with(&self.session_id, context, self.directory.as_ref())?.policy(self.policy);
         let options = MessageOptions {
             limit: self.limit.map(count),
             offset: count(self.offset),

@@ -6,7 +6,9 @@ use jiff::Zoned;
 use serde::Deserialize;
 #[cfg(feature = "schema")]
 use serde::Serialize;
-use transcript_catalog::{Catalog, Hit, Query, QueryError, Search, SearchOptions, Sort, moment};
+use transcript_catalog::{
+    Catalog, CatalogSession, Hit, Query, QueryError, Search, SearchOptions, Sort, moment,
+};
 
 use crate::context::{Context, Selection};
 use crate::failure::Failure;
@@ -100,6 +102,7 @@ pub struct SearchRun<'c> {
     pub options: SearchOptions,
     /// The hits.
     pub search: Search<'c>,
+    context: &'c Context,
 }
 
 /// The reason why there was no search.
@@ -151,6 +154,7 @@ pub fn with_search<T>(
         query: &query,
         options,
         search,
+        context,
     }))
 }
 
@@ -174,6 +178,13 @@ pub(crate) fn search(
 }
 
 impl SearchRun<'_> {
+    /// Returns the name of the root of a session, if several roots are in use.
+    #[must_use]
+    pub fn root_name(&self, session: &CatalogSession) -> Option<String> {
+        let name = self.context.root_name(&session.path)?;
+        Some(name.to_string())
+    }
+
     /// Writes the records of the search: hits or sessions, and its end. `problem` gets why a hit cannot be read.
     ///
     /// # Errors
@@ -187,10 +198,12 @@ impl SearchRun<'_> {
         let end = self.search.end();
         match settings.output {
             SearchOutput::Hits => {
-                for hit in &mut self.search {
+                while let Some(hit) = self.search.next() {
                     match hit {
                         Ok(hit) => {
-                            let hit = HitRecord::new(&trimmed(hit, settings.context));
+                            let root = self.root_name(&hit.session);
+                            let mut hit = HitRecord::new(&trimmed(hit, settings.context));
+                            hit.root = root;
                             sink.record(&SearchRecord::Hit(Box::new(hit)))?;
                         }
                         Err(error) => problem(Failure::new("search-failed", error.to_string())),
@@ -200,7 +213,8 @@ impl SearchRun<'_> {
             SearchOutput::Files => {
                 let limit = settings.limit.unwrap_or(usize::MAX);
                 for (session, row, hits) in self.search.sessions().into_iter().take(limit) {
-                    let found = FoundSession::new(&session, row.as_deref(), hits);
+                    let mut found = FoundSession::new(&session, row.as_deref(), hits);
+                    found.root = self.root_name(&session);
                     sink.record(&SearchRecord::Session(found))?;
                 }
             }

@@ -1,18 +1,22 @@
 //! The cost of sessions.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use transcript_catalog::usage::{
-    By, ClientTotal, Prices, Report, Row, Usage, UsageOptions, is_kept, sort_rows,
+    By, ClientTotal, Prices, Report, RootNames, Row, Usage, UsageOptions, is_kept, sort_rows,
 };
 use transcript_catalog::{Catalog, moment};
+use transcript_manage::session_sets::add_files;
+use transcript_reader::SessionFiles;
 
 use crate::context::{Context, Selection};
 use crate::failure::Failure;
+use crate::roots::Root;
 use crate::sink::{Result, Sink};
 use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 
@@ -21,7 +25,7 @@ use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageSettings {
-    /// The grouping of the rows: `day`, `week`, `month`, `hour5`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
+    /// The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
     /// `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the total.
     #[serde(default)]
     pub by: Vec<String>,
@@ -92,7 +96,7 @@ pub fn with_usage<T>(
 ) -> std::result::Result<T, Failure> {
     let prices = settings.prices()?;
     let now = settings.now()?;
-    let report = settings.report(&now)?;
+    let mut report = settings.report(&now)?;
     let catalog = context.catalog(&Selection {
         places: settings.places.clone(),
         project: settings.project.clone(),
@@ -100,7 +104,13 @@ pub fn with_usage<T>(
     })?;
     let mut options = settings.options(context);
     if settings.keeps_deleted && settings.places.is_empty() && settings.project.is_none() {
-        options = options.keep_deleted(context.store()?.root().to_owned());
+        let roots = context.stores().map_err(Failure::from)?;
+        options = roots.fold(options, |options, store| {
+            options.keep_deleted(store.root().to_owned())
+        });
+    }
+    if report.by.contains(&By::Root) || context.roots().len() > 1 {
+        report.roots = roots_of(context, &catalog);
     }
     context.expect(catalog.bytes());
     let usage = catalog.usage(&options);
@@ -112,6 +122,20 @@ pub fn with_usage<T>(
         now,
         settings,
     }))
+}
+
+/// Returns the names of the roots of the sessions by the paths of their files and folders.
+fn roots_of(context: &Context, catalog: &Catalog) -> RootNames {
+    let name = |path: &Path, name: &Root| (path.to_owned(), Arc::clone(&name.name));
+    let live = context.roots().iter();
+    let mut names: RootNames = live.map(|root| name(root.store.root(), root)).collect();
+    for session in catalog.sessions() {
+        let archived = context.archived_root(&session.path);
+        for path in [session.path.clone(), session.path.with_extension("")] {
+            names.extend(archived.map(|root| name(&path, root)));
+        }
+    }
+    names
 }
 
 /// Counts the usage of sessions, and writes the records of it.
@@ -248,13 +272,15 @@ pub type Costs = HashMap<String, u128>;
 /// Returns the costs of the sessions of which all is kept, and all prices are known.
 pub(crate) fn kept_costs(context: &Context) -> Costs {
     let cache = context.cache(None).filter(|cache| is_kept(cache));
-    let catalog = context
-        .store()
-        .ok()
-        .and_then(|store| Catalog::open(store.root()).ok());
-    let (Some(cache), Some(catalog)) = (cache, catalog) else {
+    let mut files = SessionFiles::default();
+    for store in context.stores().into_iter().flatten() {
+        let of_root = SessionFiles::in_root_on(context.read_disk(), store.root());
+        add_files(&mut files, of_root.unwrap_or_default());
+    }
+    let Some(cache) = cache.filter(|_| !files.sessions.is_empty()) else {
         return Costs::new();
     };
+    let catalog = Catalog::of(context.read_disk(), files);
     let usage = catalog.usage(&UsageOptions::new().cache(cache).only_kept(true));
     let rows = usage.rows(&Report::by(&[By::Session]), &Prices::embedded());
     let known = rows.filter(|row| row.sums.requests > 0 && row.sums.unknown_models.is_empty());

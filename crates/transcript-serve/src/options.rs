@@ -7,7 +7,7 @@ use transcript_render::RenderOptions;
 
 /// The options of the server: the sessions, and how they are shown.
 pub struct ServeOptions {
-    /// The store and the disks. [`Context::only_below`] holds the server to one folder.
+    /// The store and the disks. [`Context::only_below_roots`] holds the server to their folders.
     pub context: Context,
     /// The rendering of items.
     pub render: RenderOptions,

@@ -14,6 +14,7 @@ use transcript_render::{Escaping, count, cut_text, minute};
 use crate::assets::{self, SCRIPT};
 use crate::live::{Parts, src};
 use crate::options::ServeOptions;
+use crate::shown;
 
 /// The maximum number of sessions in the list before all are asked for.
 const MAX_LISTED_SESSIONS: usize = 300;
@@ -76,10 +77,11 @@ pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
     };
     let shown = if all { usize::MAX } else { MAX_LISTED_SESSIONS };
     let sessions = listing.rows.iter().filter(|row| row.has_file).count();
+    let has_roots = options.context.roots().len() > 1;
     let content = html! {
         p.facts { (count(sessions, "session")) }
         table.sessions {
-            thead { tr { th { "Session" } th { "Folder" } th { "Last message" } th.number { "Entries" } th.number { "Size" } } }
+            thead { tr { th { "Session" } @if has_roots { th { "Root" } } th { "Folder" } th { "Last message" } th.number { "Entries" } th.number { "Size" } } }
             tbody {
                 @for row in listing.rows.iter().filter(|row| row.has_file).take(shown) { (session_row(row, options)) }
             }
@@ -91,9 +93,11 @@ pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
 }
 
 fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
+    let root = options.context.root_name(&row.path);
     html! {
         tr {
-            td { a href=(address(&row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
+            td { a href=(address(root.as_deref(), &row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
+            @if let Some(root) = &root { td { (Escaping::Visible.one_line(root)) } }
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
             td.time { (minute(row.modified_millis(), options.render.time_zone()).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
@@ -109,8 +113,9 @@ fn title(row: &SessionRow) -> String {
 }
 
 /// The address of a session, relative to that of the list.
-fn address(project: &str, id: &str) -> String {
-    format!("s/{}/{}/", encoded(project), encoded(id))
+fn address(root: Option<&str>, project: &str, id: &str) -> String {
+    let folder = shown::folder_name(root, project);
+    format!("s/{}/{}/", encoded(&folder), encoded(id))
 }
 
 /// Returns a name as part of an address.
@@ -144,25 +149,25 @@ fn found(options: &ServeOptions, text: &str) -> Result<Markup, Failure> {
     Ok(with_search(&settings, &options.context, hits)?)
 }
 
-fn hits(found: SearchRun<'_>) -> Markup {
-    let mut search = found.search;
-    let end = search.end();
-    search.group_by_session();
+fn hits(mut found: SearchRun<'_>) -> Markup {
+    let end = found.search.end();
+    found.search.group_by_session();
     let mut last = None;
     let mut content = html! {
         p.facts role="status" { (count(end.hits, "hit")) " in " (count(end.sessions, "session")) }
     };
-    for hit in &mut search {
+    while let Some(hit) = found.search.next() {
         let Ok(hit) = hit else { continue };
-        let place = address(&hit.session.project, &hit.session.id);
+        let root = found.root_name(&hit.session);
+        let place = address(root.as_deref(), &hit.session.project, &hit.session.id);
         if last.as_ref() != Some(&hit.session.path) {
             let name = hit
                 .row
                 .as_deref()
                 .map_or_else(|| hit.session.id.clone(), title);
-            content
-                .0
-                .push_str(&html! { h2 { a href=(place) { (name) } } }.0);
+            let root = root.as_ref().map(|root| Escaping::Visible.one_line(root));
+            let head = html! { h2 { a href=(place) { (name) } @if let Some(root) = root { span.state { (root) } } } };
+            content.0.push_str(&head.0);
             last = Some(hit.session.path.clone());
         }
         let anchor = hit
@@ -215,17 +220,24 @@ pub(crate) fn usage(options: &ServeOptions) -> String {
         is_live_only: true,
         ..UsageSettings::default()
     };
-    let counted = with_usage(&settings, &options.context, |counted| tables(&counted));
+    let has_roots = options.context.roots().len() > 1;
+    let counted = with_usage(&settings, &options.context, |counted| {
+        tables(&counted, has_roots)
+    });
     let content = counted.unwrap_or_else(|error| html! { p.gap { (error) } });
     page("Usage", "./", "", &content)
 }
 
-fn tables(counted: &CountedUsage<'_>) -> Markup {
+fn tables(counted: &CountedUsage<'_>, has_roots: bool) -> Markup {
     let tables = [
         (By::Day, "By day"),
         (By::Model, "By model"),
         (By::Project, "By project"),
+        (By::Root, "By root"),
     ];
+    let tables = tables
+        .into_iter()
+        .filter(|(by, _)| *by != By::Root || has_roots);
     html! {
         @for (by, name) in tables {
             @let shown = counted.rows(&[by]);

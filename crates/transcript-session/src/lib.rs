@@ -135,7 +135,9 @@ pub use options::{ForkOptions, SessionOptions};
 pub use prompts::RecordedPrompt;
 pub use session::{Resumed, Session, append_all_then};
 pub use store::{MIN_PREFIX, Store};
-pub use user_folders::{archive_folder, cache_folder, data_folder};
+pub use user_folders::{
+    below_home, cache_folder, config_file, data_folder, home_projects_folder, named_archive_folder,
+};
 #[cfg(feature = "search")]
 pub use window::context_window;
 pub use window::parse_fit;

@@ -2,22 +2,47 @@
 //! (`testkit/tests/it/disks.rs`).
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use transcript_storage::{ReadDisk, RealDisk};
 
-/// Returns the folder of projects of the client.
+/// Returns the folder of projects of Claude Code.
 pub(crate) fn projects_folder() -> Option<PathBuf> {
-    let config = set("CLAUDE_CONFIG_DIR");
-    let config = config.or_else(|| Some(set("HOME")?.join(".claude")))?;
-    Some(config.join("projects"))
+    match set("CLAUDE_CONFIG_DIR") {
+        Some(config) => Some(config.join("projects")),
+        None => home_projects_folder(),
+    }
 }
 
-/// Returns the folder of the archive of this user: `$TRANSCRIPT_ARCHIVE`, else `archive` in the [data folder](data_folder).
-/// `None` if there is no home folder.
+/// Returns the folder of projects that Claude Code has where `$CLAUDE_CONFIG_DIR` is not set: `.claude/projects` in the home
+/// folder. `None` if there is no home folder.
 #[must_use]
-pub fn archive_folder() -> Option<PathBuf> {
-    set("TRANSCRIPT_ARCHIVE").or_else(|| Some(data_folder()?.join("archive")))
+pub fn home_projects_folder() -> Option<PathBuf> {
+    below_home(".claude/projects".as_ref())
+}
+
+/// Returns the folder that `$TRANSCRIPT_ARCHIVE` names, if it is set: the archive of every root.
+#[must_use]
+pub fn named_archive_folder() -> Option<PathBuf> {
+    set("TRANSCRIPT_ARCHIVE")
+}
+
+/// Returns the configuration file of this user: `$TRANSCRIPT_CONFIG`, else `transcript/config.toml` in `$XDG_CONFIG_HOME`, else
+/// in the configuration folder of the system: `Library/Application Support` (macOS), `%APPDATA%` (Windows), or `.config` in
+/// the home folder, which must exist. `None` when none of them is known. The file need not exist.
+#[must_use]
+pub fn config_file() -> Option<PathBuf> {
+    let below = ["Library/Application Support", ".config"];
+    set("TRANSCRIPT_CONFIG").or_else(|| {
+        let folder = folder_of_user("XDG_CONFIG_HOME", "APPDATA", below)?;
+        Some(folder.join("transcript/config.toml"))
+    })
+}
+
+/// Returns a path in the home folder. `None` if there is no home folder.
+#[must_use]
+pub fn below_home(path: &Path) -> Option<PathBuf> {
+    Some(set("HOME")?.join(path))
 }
 
 /// Returns the path in a variable, unless it is empty.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ._records import Records, call, every, read_json
 from ._records import several as _several
-from ._sdk import Policy, Provider
+from ._sdk import Places, Policy, Provider
 from .records import (
     CostRecord,
     ExportedDocument,
@@ -46,8 +46,6 @@ __all__ = [
 ]
 
 Path = str | os.PathLike[str]
-Places = Path | Iterable[Path]
-"""A session, a file or a folder, or several of them."""
 
 
 def entries(
@@ -56,7 +54,7 @@ def entries(
     context: bool = False,
     policy: Policy = "recover",
     raw_entries: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[ReplayRecord]:
@@ -67,8 +65,9 @@ def entries(
     - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the client
       does.
     - ``raw_entries``: Whether each entry has its whole line.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -77,7 +76,7 @@ def entries(
         "context": context,
         "policy": policy,
         "rawEntries": raw_entries,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -101,7 +100,7 @@ def export(
     redact: bool = True,
     sidechains: bool = False,
     thinking: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ExportedDocument:
@@ -125,8 +124,9 @@ def export(
     - ``redact``: Whether what looks like a secret is replaced.
     - ``sidechains``: Whether subagents are added to Markdown; a page has them, folded.
     - ``thinking``: Whether thinking is added to Markdown; a page has it, folded.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -146,7 +146,7 @@ def export(
         "redact": redact,
         "sidechains": sidechains,
         "thinking": thinking,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -161,7 +161,7 @@ def follow(
     last: int | None = None,
     once: bool = False,
     raw_entries: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[TailRecord]:
@@ -174,8 +174,9 @@ def follow(
     - ``last``: Starts with this number of the last entries instead.
     - ``once``: Whether it ends at the end of the file.
     - ``raw_entries``: Whether each entry has its whole line.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -186,7 +187,7 @@ def follow(
         "last": last,
         "once": once,
         "rawEntries": raw_entries,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -200,7 +201,7 @@ def fork(
     out: Path | None = None,
     policy: Policy = "recover",
     title: str | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ForkRecord:
@@ -212,8 +213,9 @@ def fork(
     - ``out``: The new file; by default in the project of the session, named after the new id.
     - ``policy``: The rules that choose the conversation.
     - ``title``: The title of the copy; by default that of the session with "(fork)".
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -223,7 +225,7 @@ def fork(
         "out": out,
         "policy": policy,
         "title": title,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -244,7 +246,7 @@ def sessions(
     state: str | Iterable[str] | None = None,
     text: str | None = None,
     until: str | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[SessionRecord]:
@@ -265,8 +267,9 @@ def sessions(
     - ``text``: Only sessions whose title, tag, first or last prompt, folder, branch of git or id contains this text,
       ignoring case.
     - ``until``: Only sessions that were started up to this time.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -283,7 +286,7 @@ def sessions(
         "state": _several(state),
         "text": text,
         "until": until,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -293,18 +296,19 @@ def sessions(
 def list_archived(
     archive: bool | Path = True,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
     identity: Path | None = None,
 ) -> list[SessionRecord]:
     """Lists the sessions of an archive; without ``archive`` of that of this user.
 
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -318,7 +322,7 @@ def move(
     copy: bool = False,
     dry_run: bool = False,
     undo: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> MoveReport:
     """Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new
     folder, with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes
@@ -329,7 +333,8 @@ def move(
     - ``copy``: Leaves the sessions where they are, and writes copies with new ids.
     - ``dry_run``: Changes nothing, and returns what would be moved.
     - ``undo``: Undoes the same move. Not with ``copy``.
-    - ``root``: The folder of projects; that of the client by default.
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
     """
     options = {
         "old": old,
@@ -337,7 +342,7 @@ def move(
         "copy": copy,
         "dryRun": dry_run,
         "undo": undo,
-        "root": root,
+        "root": _several(root),
     }
     return every(call("move", options))[0]
 
@@ -380,7 +385,7 @@ def repair(
     new_session: bool = False,
     out: Path | None = None,
     undo: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> RepairReport | UndoneRepair:
@@ -397,8 +402,9 @@ def repair(
     - ``out``: The new file for the repaired session.
     - ``undo``: Whether the file that ``keep_id`` replaced is restored, instead of a repair; the repaired one is kept as
       ``SESSION.jsonl.repaired``.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -409,7 +415,7 @@ def repair(
         "newSession": new_session,
         "out": out,
         "undo": undo,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -429,7 +435,7 @@ def request(
     prompt: str | None = None,
     provider: Provider | None = None,
     tools: str | Iterable[str] | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ResumeReport | ResumeRefusal:
@@ -454,8 +460,9 @@ def request(
       ``converse`` (Converse of Amazon Bedrock) or ``vertex`` (Claude on Google Vertex AI). The messages have the form
       of the Messages API in any case; to convert them is up to the caller. Not under the policy ``vendor``.
     - ``tools``: The names of the tools of the request: references to others, which a tool search left, are omitted.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -471,7 +478,7 @@ def request(
         "prompt": prompt,
         "provider": provider,
         "tools": _several(tools),
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -494,7 +501,7 @@ def search(
     text: str | None = None,
     tool: str | Iterable[str] = (),
     until: str | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[SearchRecord]:
@@ -516,8 +523,9 @@ def search(
     - ``text``: Only entries that contain this text, ignoring case.
     - ``tool``: Only calls of one of these tools, and their results.
     - ``until``: Only entries up to this time, in the same forms as ``since``.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -536,7 +544,7 @@ def search(
         "text": text,
         "tool": _several(tool),
         "until": until,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -554,7 +562,7 @@ def tree(
     text: str | None = None,
     tool: str | Iterable[str] = (),
     until: str | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> TreeReport:
@@ -572,8 +580,9 @@ def tree(
     - ``text``: Counts only entries that contain this text, ignoring case.
     - ``tool``: Counts only calls of one of these tools, and their results.
     - ``until``: Counts only entries up to this time.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -587,7 +596,7 @@ def tree(
         "text": text,
         "tool": _several(tool),
         "until": until,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -605,15 +614,15 @@ def usage(
     since: str | None = None,
     timezone: str | None = None,
     until: str | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[CostRecord]:
     """Returns the cost of sessions: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
 
-    - ``by``: The grouping of the rows: ``day``, ``week``, ``month``, ``hour5``, ``project``, ``session``, ``model``,
-      ``agent``, ``agent-type``, ``branch``, ``git-branch``, ``compaction`` or ``tool``; several for their combinations.
-      Without any there is only the total.
+    - ``by``: The grouping of the rows: ``day``, ``week``, ``month``, ``hour5``, ``root``, ``project``, ``session``,
+      ``model``, ``agent``, ``agent-type``, ``branch``, ``git-branch``, ``compaction`` or ``tool``; several for their
+      combinations. Without any there is only the total.
     - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
     - ``places``: Ids of sessions, files and folders; all sessions if there are none.
     - ``limit``: The maximum number of rows: the latest, or those that cost most. The total is that of all.
@@ -623,8 +632,9 @@ def usage(
       before now, such as ``3d``.
     - ``timezone``: The time zone of days, weeks and months; that of the system by default.
     - ``until``: Only requests up to this time, in the same forms as ``since``.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -638,7 +648,7 @@ def usage(
         "since": since,
         "timezone": timezone,
         "until": until,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -650,7 +660,7 @@ def verify(
     *,
     requests: bool = False,
     sweep: int | None = None,
-    root: Path | None = None,
+    root: Places | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[VerifyRecord]:
@@ -661,8 +671,9 @@ def verify(
       ``latest``.
     - ``requests``: Whether every request that a client recorded in the file is built again, and compared.
     - ``sweep``: Sessions of a folder are reported that the client deletes within this number of days; 7 by default.
-    - ``root``: The folder of projects; that of the client by default.
-    - ``archive``: The folder of an archive, or ``True`` for that of this user: sessions whose files are gone are read
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
@@ -670,7 +681,7 @@ def verify(
         "session": session,
         "requests": requests,
         "sweep": sweep,
-        "root": root,
+        "root": _several(root),
         "archive": archive,
         "identity": identity,
     }
@@ -684,7 +695,7 @@ def watch(
     last: int | None = None,
     once: bool = False,
     raw_entries: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> Records[TailRecord]:
     """Follows many sessions, also those that are created later, and subagents.
 
@@ -694,7 +705,8 @@ def watch(
     - ``last``: Starts with this number of the last entries instead.
     - ``once``: Whether it ends at the ends of the files.
     - ``raw_entries``: Whether each entry has its whole line.
-    - ``root``: The folder of projects; that of the client by default.
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
     """
     options = {
         "changes": changes,
@@ -703,6 +715,6 @@ def watch(
         "last": last,
         "once": once,
         "rawEntries": raw_entries,
-        "root": root,
+        "root": _several(root),
     }
     return Records("watch", options, read_json)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._errors import InvalidError, NotFoundError
-from ._records import Records, call, every, parsed, parts
+from ._records import Records, call, every, parsed, parts, several
 
 Path = str | os.PathLike[str]
+Places = Path | Iterable[Path]
+"""A session, a file or a folder, or several of them."""
 Policy = Literal["recover", "vendor"]
 """The rules that rebuild a conversation: with all that evidence gives back, or exactly as the client does."""
 Provider = Literal["messages", "converse", "vertex"]
@@ -188,13 +191,13 @@ def list_sessions(
     include_worktrees: bool = True,
     *,
     include_programmatic: bool = True,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> list[SDKSessionInfo]:
     """List sessions, the one that was changed last first: those of the project at ``directory`` and of the other
     worktrees of its repository, or those of all projects. Without ``include_programmatic`` sessions that programs
     started through an SDK are left out.
 
-    ``root`` is the folder of projects; that of the client by default.
+    ``root`` is the folder of projects, or the name of a root, or a list of them; by default those that the configuration file says.
     """
     rows = every(
         call(
@@ -205,7 +208,7 @@ def list_sessions(
                 "offset": _count(offset),
                 "includeWorktrees": bool(include_worktrees),
                 "includeProgrammatic": bool(include_programmatic),
-                "root": _path(root),
+                "root": several(root),
             },
         )
     )
@@ -216,7 +219,7 @@ def get_session_info(
     session_id: str,
     directory: Path | None = None,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> SDKSessionInfo | None:
     """Describe one session. ``None`` if there is none with this id, or nothing to call it by."""
     rows = every(call("getSessionInfo", _named(session_id, directory, root)))
@@ -241,10 +244,10 @@ def _info(row: dict[str, Any]) -> SDKSessionInfo:
 def _named(
     session_id: str,
     directory: Path | None,
-    root: Path | None,
+    root: Places | None,
     **options: Any,
 ) -> dict[str, Any]:
-    return {"sessionId": session_id, "directory": _path(directory), "root": _path(root), **options}
+    return {"sessionId": session_id, "directory": _path(directory), "root": several(root), **options}
 
 
 def get_session_messages(
@@ -256,7 +259,7 @@ def get_session_messages(
     policy: Policy = "recover",
     compacted: bool = False,
     include_system_messages: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> list[SessionMessage]:
     """Return the messages of a session, oldest first; none if there is no such session.
 
@@ -287,7 +290,7 @@ def iter_session_messages(
     policy: Policy = "recover",
     compacted: bool = False,
     include_system_messages: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> Records[SessionMessage]:
     """Return the messages of a session one by one, as :func:`get_session_messages` does all at once: memory does
     not grow with the bytes of the session. Iterate with ``for`` or ``async for``.
@@ -309,7 +312,7 @@ def list_subagents(
     session_id: str,
     directory: Path | None = None,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> list[str]:
     """List the ids of the subagents of a session that have a file of their own."""
     return every(call("listSubagents", _named(session_id, directory, root)))
@@ -324,7 +327,7 @@ def get_subagent_messages(
     *,
     policy: Policy = "recover",
     include_system_messages: bool = False,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> list[SessionMessage]:
     """Return the messages of a subagent, oldest first; none if there is no such subagent.
 
@@ -350,7 +353,7 @@ def rename_session(
     title: str,
     directory: Path | None = None,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> None:
     """Set the title of a session.
 
@@ -365,20 +368,20 @@ def tag_session(
     tag: str | None,
     directory: Path | None = None,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> None:
     """Set the tag of a session; ``None`` clears it. Raises as :func:`rename_session`."""
     _change("tagSession", session_id, directory, root, what="tag", tag=tag)
 
 
-def archive_session(session_id: str, directory: Path | None = None, *, root: Path | None = None) -> None:
+def archive_session(session_id: str, directory: Path | None = None, *, root: Places | None = None) -> None:
     """Mark a session as archived: it stays where it is, and a prompt that is written in it later unmarks it. Raises as
     :func:`rename_session`.
     """
     _change("setArchived", session_id, directory, root, what="session", archived=True)
 
 
-def unarchive_session(session_id: str, directory: Path | None = None, *, root: Path | None = None) -> None:
+def unarchive_session(session_id: str, directory: Path | None = None, *, root: Places | None = None) -> None:
     """Unmark a session that was marked as archived. Raises as :func:`rename_session`."""
     _change("setArchived", session_id, directory, root, what="session", archived=False)
 
@@ -387,7 +390,7 @@ def delete_session(
     session_id: str,
     directory: Path | None = None,
     *,
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> None:
     """Delete a session with its subagents. Raises as :func:`rename_session`."""
     _change("deleteSession", session_id, directory, root)
@@ -400,7 +403,7 @@ def fork_session(
     title: str | None = None,
     *,
     policy: Policy = "recover",
-    root: Path | None = None,
+    root: Places | None = None,
 ) -> ForkSessionResult:
     """Copy the conversation of a session into a new one, up to and including the entry ``up_to_message_id``.
 
@@ -432,7 +435,7 @@ def _change(
     function: str,
     session_id: str,
     directory: Path | None,
-    root: Path | None,
+    root: Places | None,
     *,
     what: str = "",
     **options: Any,

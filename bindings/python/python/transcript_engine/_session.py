@@ -58,8 +58,8 @@ class SessionOptions(TypedDict, total=False):
     """When written bytes are synced; 100 milliseconds later by default."""
     on_busy: OnBusy
     """The action when another process writes to the session; ``fail`` by default."""
-    root: Path | None
-    """The folder that holds the projects."""
+    root: Path | Iterable[Path] | None
+    """The folder of projects, or the name of a root; or several of them, of which a new session needs one."""
 
 
 class Written(NamedTuple):
@@ -201,6 +201,7 @@ def _options(mode: str, session: Path | None, options: Mapping[str, Any]) -> str
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
     values = {_NAMES[name]: value if name == "tools" else _value(value) for name, value in options.items()}
     values |= {"mode": mode, "session": _value(session), "tools": several(options.get("tools"))}
+    values["root"] = None if options.get("root") is None else [_value(root) for root in several(options["root"]) or ()]
     return json.dumps({name: value for name, value in values.items() if value is not None})
 
 

@@ -537,9 +537,7 @@ class ForkedSession(TypedDict):
     """Its id."""
 
 
-class FoundSession(TypedDict):
-    """A session with hits."""
-
+class _FoundSession(TypedDict):
     kind: Literal["session"]
     """The kind of the record."""
     hits: int
@@ -556,6 +554,13 @@ class FoundSession(TypedDict):
     """The name of its file without `.jsonl`."""
     title: str | None
     """Its title, else its first prompt."""
+
+
+class FoundSession(_FoundSession, total=False):
+    """A session with hits."""
+
+    root: str | None
+    """The name of the root of the session, if several roots are in use."""
 
 
 class GoneRecord(TypedDict):
@@ -626,6 +631,8 @@ class HitRecord(_HitRecord, total=False):
 
     agentId: str | None
     """The subagent."""
+    root: str | None
+    """The name of the root of the session, if several roots are in use."""
     storedResult: str | None
     """The file of the result that the snippet is from, if it is not in the entry."""
     tool: str | None
@@ -1293,6 +1300,8 @@ class SessionRecord(_SessionRecord, total=False):
 
     agents: list[str]
     """The ids of the subagents with a file of their own, with `--sidechains`."""
+    root: str | None
+    """The name of the root that it is in, if several roots are in use."""
 
 
 class SidechainRecord(TypedDict):

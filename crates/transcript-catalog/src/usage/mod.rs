@@ -42,7 +42,7 @@ use transcript_storage::{Disk, ReadDisk, RealDisk};
 pub use call::CallPrices;
 pub use prices::{ModelPrices, Prices, PricesError, Terms};
 pub use report::{
-    Block, By, ClientTotal, ContextSize, Key, ModelTotal, Rate, Report, Row, Rows, Sums,
+    Block, By, ClientTotal, ContextSize, Key, ModelTotal, Rate, Report, RootNames, Row, Rows, Sums,
     sort_by_cost, sort_rows,
 };
 pub use tokens::Tokens;
@@ -149,18 +149,18 @@ impl Catalog {
         let wanted: Vec<usize> = wanted.collect();
         let cache = options.cache.as_deref().map(|folder| {
             let mut cache = read::open_cache(folder, self);
-            if options.deleted_of.is_some() || keeps_deleted(folder) {
+            if !options.deleted_of.is_empty() || keeps_deleted(folder) {
                 // Also for a caller that does not count them: writing the cache must not drop what `--keep` promised to
                 // keep.
                 cache.keep_gone();
             }
-            if let Some(root) = &options.deleted_of {
+            for root in &options.deleted_of {
                 cache.add_gone_folders(SIDECAR_KIND, folder, root);
             }
             cache
         });
         let mut read = read::read_files(self, &wanted, options, cache.as_ref());
-        if let Some(cache) = cache.as_ref().filter(|_| options.deleted_of.is_some()) {
+        if let Some(cache) = cache.as_ref().filter(|_| !options.deleted_of.is_empty()) {
             self.add_deleted(cache, &mut files, &mut read);
         }
         let mut paths: Vec<usize> = (0..files.len()).collect();

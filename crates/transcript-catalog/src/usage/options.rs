@@ -10,7 +10,7 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, Default)]
 pub struct UsageOptions {
     pub(super) cache: Option<PathBuf>,
-    pub(super) deleted_of: Option<PathBuf>,
+    pub(super) deleted_of: Vec<PathBuf>,
     pub(super) changed_since: Option<SystemTime>,
     pub(super) only_kept: bool,
     pub(super) threads: Option<NonZeroUsize>,
@@ -31,11 +31,11 @@ impl UsageOptions {
         self
     }
 
-    /// Keeps the requests of files that are deleted from the projects in `root`, and counts them. Without a cache
-    /// it has no effect. [`set_keeps_deleted`](super::set_keeps_deleted) has them kept by readers without this option, too.
+    /// Keeps the requests of files that are deleted from the projects in `root`, and counts them. May be called for several
+    /// roots. Without a cache it has no effect. [`set_keeps_deleted`](super::set_keeps_deleted) has them kept by readers without this option, too.
     #[must_use]
     pub fn keep_deleted(mut self, root: PathBuf) -> Self {
-        self.deleted_of = Some(root);
+        self.deleted_of.push(root);
         self
     }
 

@@ -1,7 +1,8 @@
 //! Reports: sums of requests, grouped by kinds of keys.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -21,6 +22,8 @@ pub enum By {
     Month,
     /// The block of five hours: the time of its start in UTC, as `2026-11-23T08:00:00Z`.
     Hour5,
+    /// The name of the root: of the folder of projects.
+    Root,
     /// The name of the project folder.
     Project,
     /// The id of the session.
@@ -43,11 +46,12 @@ pub enum By {
 
 impl By {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Day,
         Self::Week,
         Self::Month,
         Self::Hour5,
+        Self::Root,
         Self::Project,
         Self::Session,
         Self::Model,
@@ -73,6 +77,7 @@ impl By {
             Self::Week => "week",
             Self::Month => "month",
             Self::Hour5 => "hour5",
+            Self::Root => "root",
             Self::Project => "project",
             Self::Session => "session",
             Self::Model => "model",
@@ -127,7 +132,12 @@ pub struct Report {
     pub until: Option<i64>,
     /// The time zone of days, weeks and months.
     pub zone: TimeZone,
+    /// The names of roots, for [`By::Root`].
+    pub roots: RootNames,
 }
+
+/// The names of roots, by folders and files that are in them; of nested folders the inner one counts.
+pub type RootNames = HashMap<PathBuf, Arc<str>>;
 
 impl Report {
     /// Sums up all requests by `by`, in UTC.
@@ -138,6 +148,7 @@ impl Report {
             since: None,
             until: None,
             zone: TimeZone::UTC,
+            roots: RootNames::new(),
         }
     }
 }

@@ -407,6 +407,14 @@ impl Usage<'_> {
                 key[place] = match by {
                     By::Day | By::Week | By::Month => periods[place].number(request.time(), keys),
                     By::Hour5 => keys.number(starts[at].map_or(Key::None, utc)),
+                    By::Root => {
+                        let root = || {
+                            let mut folders = file.path.ancestors();
+                            let name = folders.find_map(|folder| report.roots.get(folder));
+                            name.map_or(Key::None, |name| Key::Text(Arc::clone(name)))
+                        };
+                        keys.known(u64::from(request.file), root)
+                    }
                     By::Project => {
                         let project = || Key::Text(Arc::clone(&file.project));
                         keys.known(u64::from(file.session_number), project)

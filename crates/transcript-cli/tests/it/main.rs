@@ -22,6 +22,7 @@ mod odd_files;
 mod repair;
 mod replay;
 mod resume;
+mod roots;
 mod search;
 #[cfg(feature = "serve")]
 mod serve;

@@ -184,6 +184,41 @@ fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 #[test]
+fn sessions_of_several_roots_have_addresses_of_their_own_even_with_the_same_id() {
+    let other = tempfile::tempdir().unwrap();
+    let file = other.path().join(format!("-work/{ID}.jsonl"));
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::write(&file, entry(1, "the prompt elsewhere")).unwrap();
+    let server = Server::start_with(&["--root", other.path().to_str().unwrap()]);
+    let (_, list) = server.get("");
+    assert!(list.contains("<th>Root</th>"), "{list}");
+    for query in ["", "?q=prompt"] {
+        let (_, page) = server.get(query);
+        let links = page.split("href=\"s/").skip(1);
+        let links = links.filter_map(|link| link.split('"').next());
+        let mut links: Vec<&str> = links
+            .filter(|link| link.ends_with(&format!("-work/{ID}/")))
+            .collect();
+        links.sort_unstable();
+        links.dedup();
+        assert_eq!(links.len(), 2, "{page}");
+        let mut shown = Vec::new();
+        for link in links {
+            let (status, page) = server.get(&format!("s/{link}"));
+            assert_eq!(status, 200, "{link}");
+            let key = page.split("part?key=").nth(1).unwrap().split('"').next();
+            let (status, part) = server.get(&format!("s/{link}part?key={}", key.unwrap()));
+            assert_eq!(status, 200, "{link}");
+            shown.push(part.contains("elsewhere"));
+        }
+        shown.sort_unstable();
+        assert_eq!(shown, [false, true], "{query}");
+    }
+    let (_, usage) = server.get("usage");
+    assert!(usage.contains("By root"), "{usage}");
+}
+
+#[test]
 fn only_pages_of_the_server_that_know_the_token_are_answered() {
     let server = Server::start();
     let before = files(server.folder.path());

@@ -89,7 +89,7 @@ mod archive {
 
     use serde_json::{Value, json};
     use transcript_archive::{Archive, ArchiveDisk, CaptureOptions};
-    use transcript_engine::list_archived;
+    use transcript_engine::RootArchive;
     use transcript_format::context_refs::{Reference, prompt};
 
     /// The summary of earlier versions: the prompt on one line, cut.
@@ -119,7 +119,8 @@ mod archive {
             kept.capture(&root, &options).unwrap();
             drop(kept);
             let disk = Arc::new(ArchiveDisk::new(&archive));
-            let [row] = list_archived(&disk).unwrap().rows.try_into().unwrap();
+            let listing = RootArchive::new(disk).list().unwrap();
+            let [row] = listing.rows.try_into().unwrap();
             assert_eq!(row.first_prompt.as_deref(), Some("Why?"));
             assert_eq!(row.last_prompt.as_deref(), Some("Why?"));
             assert_eq!(row.branch, None);

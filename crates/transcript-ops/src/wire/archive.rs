@@ -20,6 +20,9 @@ pub struct KeepReport {
     pub schema: u32,
     /// Always `keep`.
     pub kind: Name,
+    /// The name of the root, if several roots are in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// The number of sessions of which something was captured.
     pub captured: u64,
     /// The number of bytes that were not archived before.
@@ -70,6 +73,7 @@ impl KeepReport {
         Self {
             schema: SCHEMA,
             kind: "keep".into(),
+            root: None,
             captured: captured.sessions,
             bytes: captured.bytes,
             stored: captured.stored,

@@ -64,6 +64,9 @@ pub struct SessionRecord<'a> {
     /// Whether the session is read from the archive, as its file is gone.
     #[serde(default)]
     pub in_archive: bool,
+    /// The name of the root that it is in, if several roots are in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// The ids of the subagents with a file of their own, with `--sidechains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -98,6 +101,7 @@ impl<'a> SessionRecord<'a> {
             forked: text(&row.forked),
             cost_nano_usd: None,
             in_archive: false,
+            root: None,
             agents: Vec::new(),
         }
     }

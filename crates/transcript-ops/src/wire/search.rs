@@ -36,6 +36,9 @@ pub struct HitRecord {
     pub path: String,
     /// The name of the project folder.
     pub project: String,
+    /// The name of the root of the session, if several roots are in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// The title of the session, else its first prompt.
     pub title: Option<String>,
     /// The time of the entry.
@@ -103,6 +106,9 @@ pub struct FoundSession {
     pub path: String,
     /// The name of its project folder.
     pub project: String,
+    /// The name of the root of the session, if several roots are in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Its title, else its first prompt.
     pub title: Option<String>,
     /// The time of its last message, as `list --json` has it.
@@ -141,6 +147,7 @@ impl HitRecord {
             session_id: hit.session.id.clone(),
             path: hit.path.display().to_string(),
             project: hit.session.project.clone(),
+            root: None,
             title: hit.title().map(str::to_owned),
             timestamp: hit.timestamp.clone(),
             line: hit.line,
@@ -181,6 +188,7 @@ impl FoundSession {
             session_id: session.id.clone(),
             path: session.path.display().to_string(),
             project: session.project.clone(),
+            root: None,
             title,
             modified: row.and_then(|row| row.modified.clone()),
             hits,

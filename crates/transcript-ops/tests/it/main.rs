@@ -8,4 +8,5 @@
 mod disks;
 mod failures;
 mod helpers;
+mod roots;
 mod schema;
