@@ -484,6 +484,8 @@ export interface FindingRecord {
 
 /** A copy of a conversation: the only object of `fork --json`. */
 export interface ForkRecord {
+  /** Always `fork`. */
+  kind: string;
   /** The path of its file. */
   path: string;
   /** The version of the shape: SCHEMA. */
@@ -692,6 +694,8 @@ export interface ModelFallback {
 
 /** The only object of `move --json`. */
 export interface MoveReport {
+  /** Always `move`. */
+  kind: string;
   /** Sessions of other folders next to them, and folders that belong to no session. */
   left: string[];
   /** The sessions that were moved or copied; with `--dry-run`, that would be. */
@@ -936,6 +940,8 @@ export interface RepairReport {
   compacted?: CompactedRecord | null;
   /** The folder in which a client continues the session, or the copy that was written; missing if no client finds that file by its id. */
   cwd?: string | null;
+  /** Always `repair`. */
+  kind: string;
   /** The files in the folder of the session that were not copied to that of the repaired one. */
   notCopied?: NotCopiedRecord[];
   /** The path of the old file, if it was replaced. */
@@ -1055,6 +1061,8 @@ export interface ResetRecord {
 
 /** The answer of `resume --json` for a file that is not a transcript. It can also be parsed as a ResumeReport. */
 export interface ResumeRefusal {
+  /** Always `resume`. */
+  kind: string;
   /** Always `null`. */
   leaf: string | null;
   /** Always `null`. */
@@ -1083,6 +1091,8 @@ export interface ResumeReport {
   entries: EntryUuids;
   /** The findings about the file and the path, by offset. */
   findings: FindingRecord[];
+  /** Always `resume`. */
+  kind: string;
   /** The uuid of the last entry of the path; `null` if there is no conversation. */
   leaf: string | null;
   /** Whether a strict provider would accept the request. */
@@ -1176,6 +1186,8 @@ export interface SessionRecord {
   hasFile: boolean;
   /** Whether the session is read from the archive, as its file is gone. */
   inArchive: boolean;
+  /** Always `session`. */
+  kind: string;
   /** The last prompt, likewise. */
   lastPrompt: string | null;
   /** The number of entries of the conversation, where it is known without reading the whole file. */
@@ -1328,6 +1340,8 @@ export interface TreeReport {
   branches: BranchRecord[];
   /** The number of objects on them that may count as entries. */
   entries: number;
+  /** Always `tree`. */
+  kind: string;
   /** The leaf of each policy. */
   leaves: LeavesRecord;
   /** The number of physical lines of the file. */
@@ -1358,10 +1372,14 @@ export interface TypeSizeRecord {
 
 /** A repair that was undone. */
 export interface UndoneRepair {
+  /** Always `undo`. */
+  kind: string;
   /** The file, as it was before the repair. */
   path: string;
   /** The path of the repaired file now. */
   repaired: string;
+  /** The version of the shape: SCHEMA. */
+  schema: number;
 }
 
 /** The usage of the answers of one model. What none of them reports is `null`, never 0. */
@@ -1426,6 +1444,8 @@ export interface VerifyRecord {
   findings: VerifyFindingRecord[];
   /** The number of messages of other conversations that either policy shows. */
   foreign: number;
+  /** Always `verify`. */
+  kind: string;
   /** The number of physical lines. */
   lines: number;
   /** Whether a strict provider accepts the request of each policy. */

@@ -10,7 +10,7 @@ use transcript_ops::Failure;
 use transcript_ops::roots::RootPlace;
 use transcript_render::count;
 
-use crate::session;
+use crate::roots;
 use crate::ui::Ui;
 
 /// The maximum number of problems of an archive that are named.
@@ -18,14 +18,14 @@ const MAX_NAMED_PROBLEMS: usize = 3;
 
 /// Returns whether one of the roots has an archive.
 pub(crate) fn exists(ui: &Ui) -> bool {
-    session::context(ui).archives().next().is_some()
+    roots::context(ui).archives().next().is_some()
 }
 
 /// Fails if no root has an archive.
 pub(crate) fn check(ui: &Ui) -> Result<()> {
     if !exists(ui) {
         // The error says what to do, and its kind is that of every other command.
-        let folder = folder(&session::roots(ui)?.places[0])?;
+        let folder = folder(&roots::roots(ui)?.places[0])?;
         Archive::open_with(folder, &ui.archive_options()?)?;
     }
     Ok(())
@@ -55,7 +55,7 @@ pub(crate) fn warn(ui: &Ui, archive: &Archive) -> bool {
 
 /// Names the parts of the archives that cannot be read. Returns whether there is any.
 pub(crate) fn warn_of_problems(ui: &Ui) -> bool {
-    let context = session::context(ui);
+    let context = roots::context(ui);
     let mut seen = HashSet::new();
     let mut has_problems = false;
     for archive in context.archives().map(RootArchive::disk) {
@@ -70,7 +70,7 @@ pub(crate) fn warn_of_problems(ui: &Ui) -> bool {
 
 /// Says how many archived sessions are of other roots.
 pub(crate) fn note_others(ui: &Ui) -> Result<()> {
-    let others = session::context(ui).archived_of_others();
+    let others = roots::context(ui).archived_of_others();
     let others = others.map_err(Failure::from)?;
     if others > 0 {
         let others = count(others, "archived session");

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap::error::ErrorKind as UsageError;
 use transcript_engine::catalog::QueryError;
 use transcript_ops::Failure;
@@ -14,8 +14,7 @@ use transcript_ops::failure::message_of;
 use transcript_ops::wire::{self, ErrorRecord};
 use transcript_render::Escaping;
 
-use crate::Cli;
-use crate::ui::lines;
+use crate::wrapping::lines;
 
 /// The form of standard error.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +74,9 @@ impl StandardError {
         self.text(text);
     }
 
-    /// Writes what is wrong with a command line, and its right form.
-    pub(crate) fn usage_error(self, error: &clap::Error) {
-        let (failure, usage) = in_parts(error);
+    /// Writes the fault of a command line that `root` defines, and its right form.
+    pub(crate) fn usage_error(self, error: &clap::Error, root: &Command) {
+        let (failure, usage) = in_parts(error, root);
         if !self.is_json && error.kind() == UsageError::DisplayHelpOnMissingArgumentOrSubcommand {
             let _ = error.print();
             return;
@@ -169,7 +168,7 @@ fn in_words(option: &str) -> String {
 }
 
 /// Returns what is wrong with a command line, with the next step, and how the command is written.
-fn in_parts(error: &clap::Error) -> (Failure, Option<String>) {
+fn in_parts(error: &clap::Error, root: &Command) -> (Failure, Option<String>) {
     let text = error.to_string();
     let parts = text.trim().split("\n\n").map(|part| {
         let lines = part.lines().map(str::trim);
@@ -185,9 +184,8 @@ fn in_parts(error: &clap::Error) -> (Failure, Option<String>) {
             message = part.trim_start_matches("error: ").to_owned();
         }
     }
-    let commands = Cli::command();
     let mut words = env::args_os().filter_map(|word| word.into_string().ok());
-    let named = words.find(|word| commands.find_subcommand(word).is_some());
+    let named = words.find(|word| root.find_subcommand(word).is_some());
     let named = named.map_or(String::new(), |name| format!(" {name}"));
     tips.push(format!("`transcript{named} --help` explains it"));
     if error.kind() == UsageError::DisplayHelpOnMissingArgumentOrSubcommand {

@@ -10,11 +10,12 @@ use transcript_ops::names::{archived_names, entry_names, project_names, session_
 use transcript_ops::roots::KnownRoots;
 use transcript_render::{Escaping, cut_text};
 
+use crate::definition::whole;
 use crate::help::layout::{HelpForm, MAX_WIDTH};
-use crate::help::topics;
+use crate::help::texts::titles;
 use crate::pager::Output;
 use crate::ui::Ui;
-use crate::{command_line, exit, session};
+use crate::{exit, session};
 
 /// The maximum number of sessions or entries that are offered: a screen, and few files to read.
 const MAX_OFFERED: usize = 40;
@@ -47,8 +48,9 @@ enum Others {
     Folders,
 }
 
-pub(crate) fn run(ui: &mut Ui, args: &Args) -> Result<u8> {
-    let mut root = command_line::whole(HelpForm::Long, MAX_WIDTH);
+/// Completes the last word of a command line that `root` defines.
+pub(crate) fn run(ui: &mut Ui, args: &Args, root: &Command) -> Result<u8> {
+    let mut root = whole(root, HelpForm::Long, MAX_WIDTH);
     root.build();
     let words: Vec<String> = args
         .words
@@ -168,7 +170,7 @@ impl<'l> Line<'l> {
     fn candidates(&self, ui: &Ui, root: &Command) -> Offer {
         let takes_word = |option: &&Arg| needs_value(option) || !self.last.starts_with('-');
         if let Some(option) = self.option.filter(takes_word) {
-            let mut offer = self.values(ui, option);
+            let mut offer = self.values(ui, root, option);
             if !needs_value(option) {
                 offer.words.extend(self.positional(ui, root).words);
             }
@@ -203,13 +205,13 @@ impl<'l> Line<'l> {
         let last = positionals.last().filter(takes_more);
         let arg = positionals.get(self.positionals.len()).or(last);
         match arg {
-            Some(arg) => self.values(ui, arg),
+            Some(arg) => self.values(ui, root, arg),
             None => Offer::default(),
         }
     }
 
     /// Returns the values of an argument.
-    fn values(&self, ui: &Ui, arg: &Arg) -> Offer {
+    fn values(&self, ui: &Ui, root: &Command, arg: &Arg) -> Offer {
         let possible = arg.get_possible_values();
         let possible = possible.iter().filter(|value| !value.is_hide_set());
         let words: Vec<_> = possible
@@ -240,14 +242,8 @@ impl<'l> Line<'l> {
             ("DIR|NAME", _) => (roots(ui), Others::Folders),
             ("DIR" | "ROOT", _) => (Vec::new(), Others::Folders),
             ("FILE" | "PAGE" | "NAMES|FILE" | "KEY|FILE", _) => (Vec::new(), Others::Files),
-            (_, "topic") => {
-                let root = command_line::whole(HelpForm::Long, MAX_WIDTH);
-                ([commands(&root), topics::titles()].concat(), Others::None)
-            }
-            (_, "command") if command == Some("man") => (
-                commands(&command_line::whole(HelpForm::Long, MAX_WIDTH)),
-                Others::None,
-            ),
+            (_, "topic") => ([commands(root), titles()].concat(), Others::None),
+            (_, "command") if command == Some("man") => (commands(root), Others::None),
             _ => (Vec::new(), Others::None),
         };
         Offer { words, others }

@@ -4,28 +4,29 @@
 //! libraries; this crate only has argument parsing, output and exit codes.
 
 use std::env;
-use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transcript_ops::Failure;
 use transcript_storage::{ReadDisk, RealDisk};
 
-use clap::{Parser, Subcommand};
+use clap::CommandFactory;
 
+use cli::{Cli, Command};
 use complaint::StandardError;
 
 mod append;
 mod archive;
 #[cfg(feature = "browse")]
 mod browse;
+mod cli;
 mod closed;
 mod command_line;
 mod complaint;
 mod complete;
 mod continuation;
 mod dash_paths;
+mod definition;
 mod exit;
 mod export;
 mod export_target;
@@ -50,6 +51,7 @@ mod repair;
 mod replay;
 mod restore;
 mod resume;
+mod roots;
 mod salvage;
 mod search;
 #[cfg(feature = "serve")]
@@ -62,74 +64,7 @@ mod ui;
 mod until;
 mod usage;
 mod verify;
-
-/// Find, read, repair, share and back up Claude Code sessions
-#[derive(Debug, Parser)]
-#[command(name = "transcript", version, propagate_version = true)]
-struct Cli {
-    #[command(flatten)]
-    output: ui::OutputOptions,
-    /// The projects folder, or the name that the configuration file gives it; may be repeated [default: projects in
-    /// $CLAUDE_CONFIG_DIR or ~/.claude]
-    #[arg(long, global = true, value_name = "DIR|NAME")]
-    root: Vec<PathBuf>,
-    /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or one for each root in transcript in the data folder]
-    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
-    archive: Option<Option<PathBuf>>,
-    /// The file with the key of an encrypted archive, as `age-keygen` writes it [default: $TRANSCRIPT_IDENTITY]
-    #[arg(long, global = true, value_name = "FILE")]
-    identity: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Append(append::Args),
-    #[cfg(feature = "browse")]
-    Browse(browse::Args),
-    #[cfg(not(feature = "browse"))]
-    #[command(hide = true)]
-    Browse(light::Args),
-    Export(export::Args),
-    Fork(fork::Args),
-    Import(import::Args),
-    Keep(keep::Args),
-    List(list::Args),
-    Merge(merge::Args),
-    Move(move_sessions::Args),
-    Prune(prune::Args),
-    Repair(repair::Args),
-    Replay(replay::Args),
-    Restore(restore::Args),
-    Resume(resume::Args),
-    Search(search::Args),
-    #[cfg(feature = "serve")]
-    Serve(serve::Args),
-    #[cfg(not(feature = "serve"))]
-    #[command(hide = true)]
-    Serve(light::Args),
-    Tail(tail::Args),
-    Tree(tree::Args),
-    Usage(usage::Args),
-    Verify(verify::Args),
-    Completions(manual::Completions),
-    Man(manual::Man),
-    Help(help::topics::Args),
-    #[command(name = "__complete", hide = true)]
-    Complete(complete::Args),
-    /// Any other word, and the arguments after it.
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
-}
-
-impl Cli {
-    /// Returns the terminal and the options of all commands.
-    fn ui(&self) -> ui::Ui {
-        let (root, archive) = (self.root.clone(), self.archive.clone());
-        ui::Ui::new(&self.output, root, archive, self.identity.clone())
-    }
-}
+mod wrapping;
 
 fn main() -> ExitCode {
     let arguments = dash_paths::with_paths(env::args_os(), |path| RealDisk.has_name(path));
@@ -147,7 +82,7 @@ fn main() -> ExitCode {
     let mut ui = cli.ui();
     let Some(command) = cli.command.or_else(browse_here) else {
         // Without a terminal nothing can be browsed: the same answer as for a wrong command line.
-        let help = command_line::parser(help::layout::HelpForm::Short).render_help();
+        let help = definition::parser(&Cli::command(), help::layout::HelpForm::Short).render_help();
         let _ = write!(io::stderr(), "{help}");
         return ExitCode::from(exit::FAILED);
     };
@@ -178,10 +113,10 @@ fn main() -> ExitCode {
         Command::Tree(args) => tree::run(&ui, &args),
         Command::Usage(args) => usage::run(&ui, &args),
         Command::Verify(args) => verify::run(&mut ui, args),
-        Command::Completions(args) => manual::completions(&args),
-        Command::Man(args) => manual::man(&args),
-        Command::Help(args) => help::topics::run(&ui, &args),
-        Command::Complete(args) => complete::run(&mut ui, &args),
+        Command::Completions(args) => manual::completions(&args, &Cli::command()),
+        Command::Man(args) => manual::man(&args, &Cli::command()),
+        Command::Help(args) => help::topics::run(&ui, &args, &Cli::command()),
+        Command::Complete(args) => complete::run(&mut ui, &args, &Cli::command()),
         Command::Other(words) => Err(command_line::unknown(&words)),
     };
     match result {
@@ -212,7 +147,7 @@ mod tests {
 
     use clap::{Command, CommandFactory};
 
-    use super::Cli;
+    use crate::cli::Cli;
 
     /// The table of docs/cli.md: for each option, the commands that have a meaning for it.
     fn documented() -> Vec<(String, Vec<(String, bool)>)> {

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args as ClapArgs, Command, ValueEnum};
 use transcript_storage::{Disk, RealDisk};
 
+use crate::definition::whole;
+use crate::exit;
 use crate::help::layout::{HelpForm, MAX_WIDTH};
 use crate::pager::Output;
-use crate::{command_line, exit};
 
 /// Print the completions of a shell
 ///
@@ -44,10 +45,10 @@ pub(crate) struct Man {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: &Completions) -> Result<u8> {
+pub(crate) fn completions(args: &Completions, root: &Command) -> Result<u8> {
     let generated = |shell: clap_complete::Shell| {
         let mut script = Vec::new();
-        let mut root = command_line::whole(HelpForm::Short, MAX_WIDTH);
+        let mut root = whole(root, HelpForm::Short, MAX_WIDTH);
         clap_complete::generate(shell, &mut root, "transcript", &mut script);
         script
     };
@@ -60,8 +61,8 @@ pub(crate) fn completions(args: &Completions) -> Result<u8> {
     }
 }
 
-pub(crate) fn man(args: &Man) -> Result<u8> {
-    let mut root = command_line::whole(HelpForm::Long, MAX_WIDTH);
+pub(crate) fn man(args: &Man, root: &Command) -> Result<u8> {
+    let mut root = whole(root, HelpForm::Long, MAX_WIDTH);
     root.build();
     if let Some(folder) = &args.dir {
         return write_pages(&root, folder);

@@ -19,7 +19,8 @@ use transcript_resume::{PathState, Policy};
 
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
-use crate::ui::{Ui, lines, terminal_width};
+use crate::ui::{Ui, terminal_width};
+use crate::wrapping::lines;
 use crate::{continuation, exit, record, replay, session};
 
 /// The width of the labels of a summary, in columns.

@@ -9,71 +9,20 @@ use anyhow::{Context, Result};
 use jiff::Zoned;
 use transcript_engine::{Error, ErrorKind, History, MIN_PREFIX, SessionRow};
 use transcript_ops::context::{LATEST, Listed};
-use transcript_ops::roots::{Root, RootPlace};
-use transcript_ops::{self as ops, Failure, FindError, FoundBy, FoundSession};
+use transcript_ops::{Failure, FindError, FoundBy, FoundSession};
 use transcript_reader::{SessionFile, Source, subagents_on};
 use transcript_render::{and_more, cut_text, minute};
 use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
 use crate::progress::Progress;
-use crate::ui::{RootsInUse, Ui};
+pub(crate) use crate::roots::{context, one_root, root_folders, roots};
+use crate::ui::Ui;
 
 /// The maximum number of listed matches of an ambiguous name.
 const MAX_LISTED_MATCHES: usize = 20;
 /// The maximum width of a listed match, in columns.
 const MAX_MATCH_WIDTH: usize = 160;
-
-/// Returns the roots that are in use: those of `--root`, else those that the configuration file says, else that of Claude Code.
-pub(crate) fn roots(ui: &Ui) -> Result<&RootsInUse> {
-    let roots = ui.roots()?;
-    if roots.places.is_empty() {
-        let failure = Failure::options("cannot find the home directory");
-        return Err(failure
-            .with_next("name the projects folder with --root DIR")
-            .into());
-    }
-    // A default folder may not exist yet (Claude Code creates it); one that --root names must.
-    let mut places = roots.places.iter();
-    let missing = places.find(|place| !RealDisk.exists(&place.folder));
-    if let Some(missing) = missing.filter(|_| !ui.asked_roots.is_empty()) {
-        let folder = missing.folder.display();
-        let file = roots.known.file().filter(|file| RealDisk.exists(file));
-        let file = file.filter(|_| missing.folder.components().count() == 1);
-        let or_name = file.map_or_else(String::new, |file| {
-            format!(", and no root of this name in {}", file.display())
-        });
-        let text = format!("--root: {folder}: no such directory{or_name}");
-        return Err(Failure::new("not-found", text).at(&missing.folder).into());
-    }
-    Ok(roots)
-}
-
-/// Returns the only root that is in use, for commands that need one.
-pub(crate) fn one_root(ui: &Ui) -> Result<(&RootPlace, &Root)> {
-    let roots = roots(ui)?;
-    context(ui)
-        .store()
-        .map_err(|error| Failure::from(error).with_next("choose one with --root NAME"))?;
-    Ok((&roots.places[0], &roots.roots[0]))
-}
-
-/// Returns the folders of the roots that are in use, for a message.
-pub(crate) fn root_folders(ui: &Ui) -> String {
-    let context = context(ui);
-    let folders = context
-        .roots()
-        .iter()
-        .map(|root| root.store.root().display().to_string());
-    folders.collect::<Vec<_>>().join(" and ")
-}
-
-/// Returns the context of operations: the roots, their archives and the disks.
-pub(crate) fn context(ui: &Ui) -> ops::Context {
-    // A root that is gone may have archived sessions.
-    let roots = ui.roots().map(|roots| roots.roots.clone());
-    ops::Context::of(roots.unwrap_or_default()).disk(ui.disk())
-}
 
 /// Reads the session that `argument` names (see [`find_in`]), or standard input for `-`. What shows the
 /// progress is returned as well, for what the command does before its first output.

@@ -12,13 +12,13 @@ use jiff::tz::TimeZone;
 use transcript_engine::archive::ArchiveOptions;
 use transcript_render::{Escaping, RenderOptions, TextStyle, Tools};
 use transcript_storage::{ReadDisk, RealDisk};
-use unicode_width::UnicodeWidthStr;
 
 use transcript_ops::context::archive_options;
 use transcript_ops::roots::{KnownRoots, Root, RootPlace};
 use transcript_ops::{Failure, wire};
 
 use crate::complaint::{StandardError, failure_of};
+use crate::wrapping::lines;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -284,27 +284,6 @@ impl Ui {
         let rest = rest.map(|line| format!("{indent}{line}"));
         std::iter::once(first.to_owned()).chain(rest).collect()
     }
-}
-
-/// Breaks a text at spaces into lines of at most `columns`, unless a word is longer. An empty text is one line.
-pub(crate) fn lines(text: &str, columns: Option<usize>) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let (mut end, start) = (text.len(), text.len() - text.trim_start().len());
-        // By width and not by length: letters of some scripts take two columns.
-        while columns.is_some_and(|columns| text[..end].width() > columns) {
-            // A word that is longer, such as a path, stays whole, so that it can be copied.
-            let Some(space) = text[..end].rfind(' ').filter(|space| *space > start) else {
-                break;
-            };
-            end = space;
-        }
-        let (line, after) = text.split_at(end);
-        let after = after.trim_start();
-        rest = Some(after).filter(|after| !after.is_empty());
-        Some(line)
-    })
 }
 
 /// Returns a word for a shell, in quotes.

@@ -520,6 +520,8 @@ class FindingRecord(TypedDict):
 class ForkRecord(TypedDict):
     """A copy of a conversation: the only object of `fork --json`."""
 
+    kind: str
+    """Always `fork`."""
     path: str
     """The path of its file."""
     schema: int
@@ -746,6 +748,8 @@ class ModelFallback(TypedDict):
 class MoveReport(TypedDict):
     """The only object of `move --json`."""
 
+    kind: str
+    """Always `move`."""
     left: list[str]
     """Sessions of other folders next to them, and folders that belong to no session."""
     moved: list[MovedSession]
@@ -1006,6 +1010,8 @@ class _RepairReport(TypedDict):
     """The state of the repaired session."""
     before: HealthRecord
     """The state of the session."""
+    kind: str
+    """Always `repair`."""
     path: str
     """The path of the session."""
     plan: list[ActionRecord]
@@ -1146,6 +1152,8 @@ class ResetRecord(TypedDict):
 class ResumeRefusal(TypedDict):
     """The answer of `resume --json` for a file that is not a transcript. It can also be parsed as a ResumeReport."""
 
+    kind: str
+    """Always `resume`."""
     leaf: str | None
     """Always `null`."""
     model: str | None
@@ -1173,6 +1181,8 @@ class _ResumeReport(TypedDict):
     """The uuids of the entries of the path, oldest first."""
     findings: list[FindingRecord]
     """The findings about the file and the path, by offset."""
+    kind: str
+    """Always `resume`."""
     leaf: str | None
     """The uuid of the last entry of the path; `null` if there is no conversation."""
     lint: LintRecord
@@ -1267,6 +1277,8 @@ class _SessionRecord(TypedDict):
     """Whether the file exists. If only files of subagents are left, folder, branch and times are those of the last subagent."""
     inArchive: bool
     """Whether the session is read from the archive, as its file is gone."""
+    kind: str
+    """Always `session`."""
     lastPrompt: str | None
     """The last prompt, likewise."""
     messageCount: int | None
@@ -1428,6 +1440,8 @@ class TreeReport(TypedDict):
     """The branches, by where they start in the file. Their ids are their positions here."""
     entries: int
     """The number of objects on them that may count as entries."""
+    kind: str
+    """Always `tree`."""
     leaves: LeavesRecord
     """The leaf of each policy."""
     lines: int
@@ -1460,10 +1474,14 @@ class TypeSizeRecord(TypedDict):
 class UndoneRepair(TypedDict):
     """A repair that was undone."""
 
+    kind: str
+    """Always `undo`."""
     path: str
     """The file, as it was before the repair."""
     repaired: str
     """The path of the repaired file now."""
+    schema: int
+    """The version of the shape: SCHEMA."""
 
 
 class Usage(TypedDict):
@@ -1533,6 +1551,8 @@ class _VerifyRecord(TypedDict):
     """Everything that is wrong or worth knowing, by offset; what is about no line comes first."""
     foreign: int
     """The number of messages of other conversations that either policy shows."""
+    kind: str
+    """Always `verify`."""
     lines: int
     """The number of physical lines."""
     lint: PolicyLintRecord

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::help::examples::EXAMPLES;
 use crate::help::page::{Block, Page};
-use crate::help::topics;
+use crate::help::texts;
 
 /// How much a help says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,6 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "since",
             "until",
             "branch",
-            "n",
             "limit",
             "sidechains",
             "thinking",
@@ -357,7 +356,7 @@ pub(crate) fn with_first_help(root: Command, form: HelpForm, width: usize) -> Co
         groups.push((group, rows.collect()));
     }
     if form == HelpForm::Long {
-        groups.push(("Topics of `transcript help`", topics::titles()));
+        groups.push(("Topics of `transcript help`", texts::titles()));
     }
     for (group, rows) in groups {
         let rows = Page::new(width).name_width(13).block(&Block::Rows(rows));
@@ -388,11 +387,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::command_line::whole;
+    use clap::CommandFactory;
+
+    use crate::cli::Cli;
+    use crate::definition::whole;
 
     #[test]
     fn every_option_has_a_place_and_every_place_an_option() {
-        let root = whole(HelpForm::Long, 80);
+        let root = whole(&Cli::command(), HelpForm::Long, 80);
         let commands = [&root].into_iter().chain(root.get_subcommands());
         let (mut missing, mut used) = (Vec::new(), BTreeSet::new());
         for command in commands {
@@ -414,7 +416,7 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group() {
-        let root = whole(HelpForm::Long, 80);
+        let root = whole(&Cli::command(), HelpForm::Long, 80);
         let commands = root.get_subcommands();
         let mut commands: Vec<&str> = commands
             .map(Command::get_name)

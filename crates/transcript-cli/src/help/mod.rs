@@ -6,4 +6,5 @@ pub(crate) mod page;
 // Only the full form has all commands of the page.
 #[cfg(all(test, feature = "browse", feature = "serve"))]
 pub(crate) mod synopses;
+pub(crate) mod texts;
 pub(crate) mod topics;

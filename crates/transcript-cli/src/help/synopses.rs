@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use clap::Command;
+use clap::{Command, CommandFactory};
 
-use crate::command_line::whole;
+use crate::cli::Cli;
+use crate::definition::whole;
 use crate::help::layout::HelpForm;
 
 /// The width of a synopsis, in columns.
@@ -13,7 +14,7 @@ const WIDTH: usize = 100;
 
 /// Returns the synopsis of each command, and of the options of all commands for the section Common, by section.
 pub(crate) fn synopses() -> Vec<(String, String)> {
-    let mut root = whole(HelpForm::Short, WIDTH);
+    let mut root = whole(&Cli::command(), HelpForm::Short, WIDTH);
     root.build();
     let commands = root.get_subcommands().filter(|one| !one.is_hide_set());
     let commands = commands.map(|command| {
@@ -23,7 +24,8 @@ pub(crate) fn synopses() -> Vec<(String, String)> {
             block(command.clone(), template),
         )
     });
-    let globals = whole(HelpForm::Long, WIDTH).mut_subcommands(|command| command.hide(true));
+    let globals =
+        whole(&Cli::command(), HelpForm::Long, WIDTH).mut_subcommands(|command| command.hide(true));
     let common = ("Common".to_owned(), block(globals, "{all-args}"));
     [common].into_iter().chain(commands).collect()
 }

@@ -3,25 +3,14 @@
 use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Command};
 
-use crate::command_line::{nearest, print_help};
+use crate::definition::{nearest, print_help, whole};
+use crate::exit;
 use crate::help::layout;
 use crate::help::page::{Block, Page, blocks};
+use crate::help::texts::TOPICS;
 use crate::ui::Ui;
-use crate::{command_line, exit};
-
-/// The texts, by their names. The first line of each is its title.
-const TOPICS: [(&str, &str); 8] = [
-    ("sessions", include_str!("topics/sessions.txt")),
-    ("queries", include_str!("topics/queries.txt")),
-    ("recover", include_str!("topics/recover.txt")),
-    ("archive", include_str!("topics/archive.txt")),
-    ("files", include_str!("topics/files.txt")),
-    ("environment", include_str!("topics/environment.txt")),
-    ("json", include_str!("topics/json.txt")),
-    ("exit-codes", include_str!("topics/exit-codes.txt")),
-];
 
 /// Explain a command or a topic
 ///
@@ -32,32 +21,21 @@ pub(crate) struct Args {
     topic: Option<String>,
 }
 
-pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+/// Explains the command, or one of those of `root`.
+pub(crate) fn run(ui: &Ui, args: &Args, root: &Command) -> Result<u8> {
     let Some(name) = &args.topic else {
-        return Ok(print_help(&[]));
+        return Ok(print_help(root, &[]));
     };
     if let Some((_, text)) = TOPICS.iter().find(|(topic, _)| topic == name) {
         print(ui, text)?;
         return Ok(exit::DONE);
     }
-    let root = command_line::whole(layout::HelpForm::Short, ui.width);
-    let command = root.find_subcommand(name);
+    let named = whole(root, layout::HelpForm::Short, ui.width);
+    let command = named.find_subcommand(name);
     match command.filter(|command| !command.get_name().starts_with('_')) {
-        Some(command) => Ok(print_help(&[command.get_name()])),
-        None => Err(unknown(name)),
+        Some(command) => Ok(print_help(root, &[command.get_name()])),
+        None => Err(unknown(name, root)),
     }
-}
-
-/// Returns the names and titles of the topics.
-pub(crate) fn titles() -> Vec<(String, String)> {
-    let titled = TOPICS.iter().map(|(name, text)| {
-        let title = text.split('\n').next().unwrap_or_default();
-        (
-            (*name).to_owned(),
-            title.trim_start_matches("# ").to_owned(),
-        )
-    });
-    titled.collect()
 }
 
 /// Prints a text, fitted to the page.
@@ -79,8 +57,8 @@ fn print(ui: &Ui, text: &str) -> Result<()> {
     Ok(())
 }
 
-fn unknown(name: &str) -> anyhow::Error {
-    match nearest(name) {
+fn unknown(name: &str, root: &Command) -> anyhow::Error {
+    match nearest(name, root) {
         Some(command) => anyhow!(
             "`{name}` is neither a command nor a topic; is `transcript help {command}` meant? `transcript help` lists both"
         ),

@@ -555,10 +555,12 @@ fn a_key_is_made_only_if_the_archives_of_all_roots_are_new() {
 fn without_a_session_verify_checks_those_of_all_roots() {
     let place = Place::new();
     let files = |arguments: &[&str]| {
-        let records = place.records(&[&["verify", "--json"], arguments].concat());
-        let paths = records
-            .iter()
-            .map(|record| PathBuf::from(record["path"].as_str().unwrap()));
+        // Old sessions have findings, so the exit code is not 0.
+        let text = stdout(&place.run(&[&["verify", "--json"], arguments].concat()));
+        let paths = text.lines().map(|line| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            PathBuf::from(record["path"].as_str().unwrap())
+        });
         let roots = [place.home(), place.work()];
         let paths: Vec<_> = paths.collect();
         roots.map(|root| paths.iter().filter(|path| path.starts_with(&root)).count())

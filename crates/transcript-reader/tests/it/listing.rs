@@ -882,7 +882,9 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
 }
 
 fn reported(row: SessionRow) -> [Option<String>; 7] {
-    let modified = row.modified.filter(|_| row.has_conversation);
+    // Where no message has a time, the row has that of the file.
+    let is_of_file = row.modified_millis() == row.file_millis;
+    let modified = row.modified.filter(|_| !is_of_file);
     [
         row.title,
         row.first_prompt,
