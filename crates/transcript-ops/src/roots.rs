@@ -53,7 +53,8 @@ pub struct RootPlace {
     pub common_archive: Option<PathBuf>,
     /// Whether the archive is in its default folder and that of this root alone, so that it has a file that names the root.
     is_archive_by_default: bool,
-    /// Whether all sessions of the archive are meant, also those of other roots: somebody asked for the archive and for no root.
+    /// Whether all sessions of the archive are meant, also those of other roots: somebody asked for the archive, and for no root or for one that
+    /// is gone.
     has_whole_archive: bool,
 }
 
@@ -202,7 +203,9 @@ impl KnownRoots {
             is_new
         });
         if let [only] = &mut chosen[..] {
-            only.has_whole_archive = self.is_archive_given && asked.is_empty();
+            // A root that is gone, such as one that was moved, has sessions in the archive only.
+            let is_any = asked.is_empty() || !RealDisk.exists(&only.folder);
+            only.has_whole_archive = self.is_archive_given && is_any;
         }
         chosen
     }

@@ -569,3 +569,21 @@ fn without_a_session_verify_checks_those_of_all_roots() {
     assert_eq!(files(&["--root", "work"]), [0, 2]);
     assert_eq!(files(&TWO), [2, 2]);
 }
+
+#[test]
+fn an_archive_that_is_named_has_the_sessions_of_a_root_that_was_moved() {
+    let place = Place::new();
+    let archive = place.home().join("../named-archive");
+    let archive = archive.to_str().unwrap();
+    let kept = place.run(&["keep", "--archive", archive]);
+    assert!(kept.status.success(), "{}", stderr(&kept));
+    let sessions = place.records(&["list", "--json", "--archived", "--archive", archive]);
+    assert!(!sessions.is_empty());
+    for session in sessions {
+        let id = session["sessionId"].as_str().unwrap();
+        let arguments = ["replay", id, "--archive", archive];
+        let moved = place.run(&[&arguments[..], &["--root", "gone/projects"]].concat());
+        assert!(moved.status.success(), "{}", stderr(&moved));
+        assert!(!stdout(&moved).is_empty());
+    }
+}
