@@ -214,8 +214,9 @@ pub(crate) fn object_text<'a>(members: impl IntoIterator<Item = (&'a str, &'a Js
     text
 }
 
-/// Replaces the line ends in JSON: those between tokens by spaces, those in strings by escapes.
-fn without_line_ends(json: &str) -> Cow<'_, str> {
+/// Replaces the line ends in JSON: those between tokens by spaces, those in strings by escapes. Works on parts of a text, too.
+#[must_use]
+pub fn without_line_ends(json: &str) -> Cow<'_, str> {
     const ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
     if !json.contains(ENDS) {
         return Cow::Borrowed(json);
@@ -239,8 +240,10 @@ fn without_line_ends(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Replaces unpaired surrogate escapes in JSON by the escape of U+FFFD.
-fn with_whole_surrogates(json: &str) -> Cow<'_, str> {
+/// Replaces surrogate escapes without their partner in JSON by the escape of U+FFFD, which is as long. Works on parts of a text
+/// that do not end within an escape or between two partners, too.
+#[must_use]
+pub fn with_whole_surrogates(json: &str) -> Cow<'_, str> {
     let mut text = String::new();
     // `taken`: JSON up to here is in `text`. `seen`: JSON up to here has been examined.
     let (mut taken, mut seen) = (0, 0);

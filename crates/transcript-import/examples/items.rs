@@ -1,7 +1,9 @@
 //! Prints a session of another agent as items.
 //!
-//! `items --agent NAME --root STORE [--policy recover|vendor] SESSION`; STORE is the agent's home folder or one file of it.
+//! `items --agent NAME --root STORE [--policy recover|vendor] [--count] SESSION`; STORE is the agent's home folder or one file
+//! of it. With `--count` only the number of nodes is printed, and no content is read.
 
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let (mut agent, mut root, mut session) = (None, None, None);
+    let mut is_counted = false;
     let mut policy = Policy::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -30,6 +33,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         match argument.as_str() {
             "--agent" => agent = Some(value()?.parse::<Agent>()?),
             "--root" => root = Some(PathBuf::from(value()?)),
+            "--count" => is_counted = true,
             "--policy" if value()? == "vendor" => policy = Policy::Vendor,
             "--policy" => {}
             _ => session = Some(argument),
@@ -43,9 +47,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         path: &root,
     };
     let conversation = dialect(agent).read(store, &session, policy)?;
-    #[expect(clippy::print_stdout, reason = "a program")]
-    {
-        println!("{}", serde_json::to_string(&conversation.items()?)?);
+    let mut out = BufWriter::new(io::stdout().lock());
+    if is_counted {
+        writeln!(out, "{}", conversation.ids().len())?;
+    } else {
+        conversation.write_items(&mut out)?;
+        writeln!(out)?;
     }
+    out.flush()?;
     Ok(())
 }

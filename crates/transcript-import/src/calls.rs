@@ -1,6 +1,8 @@
 //! Results that agents make for calls without one when they send a conversation.
 
-use crate::conversation::{Content, Conversation, NodeId, NodeKind};
+use crate::content::StoredContent;
+use crate::conversation::{Conversation, NodeId, NodeKind};
+use crate::text::{Text, joined};
 
 /// The result that an agent makes for a call without one.
 #[derive(Clone, Copy)]
@@ -11,12 +13,12 @@ pub(crate) struct Missing {
 
 impl Missing {
     pub(crate) fn result_of(self, to: &mut Conversation, call: NodeId) -> NodeId {
-        let content = Content {
-            output: Some(self.output.to_owned()),
-            name: to.content_of(call).name.clone(),
-            call_id: to.content_of(call).call_id.clone(),
+        let content = StoredContent {
+            output: Some(Text::held(self.output)),
+            name: to.stored(call).name.clone(),
+            call_id: to.stored(call).call_id.clone(),
             is_error: self.is_error,
-            ..Content::default()
+            ..StoredContent::default()
         };
         to.make(NodeKind::ToolResult, content, Vec::new())
     }
@@ -31,8 +33,8 @@ impl Missing {
             let starts = of_record.is_none_or(|record| *record != node.record_id);
             match node.kind {
                 NodeKind::ToolResult => {
-                    let answered = to.content_of(id).call_id.clone();
-                    open.retain(|call| to.content_of(*call).call_id != answered);
+                    let answered = to.stored(id).call_id.clone();
+                    open.retain(|call| to.stored(*call).call_id != answered);
                 }
                 NodeKind::Context => {}
                 _ if starts => {
@@ -52,7 +54,7 @@ impl Missing {
 
 /// Returns the nodes with adjacent prompts joined, a line each.
 pub(crate) fn join_prompts(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
-    let mut joined = Vec::with_capacity(nodes.len());
+    let mut prompts = Vec::with_capacity(nodes.len());
     let mut runs = nodes.into_iter().peekable();
     let is_prompt = |to: &Conversation, id: NodeId| to.node(id).kind == NodeKind::User;
     while let Some(first) = runs.next() {
@@ -63,18 +65,19 @@ pub(crate) fn join_prompts(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<Nod
             run.push(next);
         }
         if run.len() == 1 {
-            joined.push(first);
+            prompts.push(first);
             continue;
         }
-        let contents = || run.iter().map(|id| to.content_of(*id));
-        let texts = contents().filter_map(|content| content.text.as_deref());
-        let texts = texts.filter(|text| !text.is_empty());
-        let content = Content {
-            text: Some(texts.collect::<Vec<_>>().join("\n")),
-            images: contents().map(|content| content.images).sum(),
-            ..Content::default()
+        let contents = || run.iter().map(|id| to.stored(*id));
+        let texts = contents().filter_map(|content| content.text.as_ref());
+        let content = StoredContent {
+            text: Some(joined(texts.filter(|text| !text.is_empty()), "\n")),
+            images: contents()
+                .flat_map(|content| content.images.iter().cloned())
+                .collect(),
+            ..StoredContent::default()
         };
-        joined.push(to.make(NodeKind::User, content, run));
+        prompts.push(to.make(NodeKind::User, content, run));
     }
-    joined
+    prompts
 }

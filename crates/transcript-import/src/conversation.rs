@@ -1,13 +1,16 @@
 //! A session of another agent, as values: nodes, the path that goes to the model, branches, and a map of all bytes.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use transcript_format::json::Json;
+use transcript_storage::ReadFile;
 
-use crate::{Agent, Error};
+use crate::Agent;
+use crate::content::StoredContent;
+use crate::place::{Place, SourceId};
+use crate::text::Stored;
 
 /// A session of another agent.
 ///
@@ -35,6 +38,8 @@ pub struct Conversation {
     /// The reason why the agent itself refuses the session; only under [`Policy::Vendor`](crate::Policy::Vendor), and nothing is
     /// live then.
     pub refusal: Option<&'static str>,
+    /// The names of models, each once.
+    names: BTreeSet<Arc<str>>,
     nodes: Vec<Node>,
     /// The branch of each node; `None` when it is live.
     branch_of: Vec<Option<u32>>,
@@ -44,28 +49,15 @@ pub struct Conversation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 
-/// The number of a file of a conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(pub(crate) u32);
-
 /// A file that a conversation was read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Source {
     /// Its path.
     pub path: PathBuf,
     /// Its length in bytes; of a compressed file, that of what it decompresses to.
     pub len: u64,
-}
-
-/// A range of bytes of a source. Offsets in a compressed file are those of what it decompresses to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// The file.
-    pub source: SourceId,
-    /// The offset of the first byte.
-    pub offset: u64,
-    /// The length in bytes.
-    pub len: u64,
+    /// The open file, if texts can be read from it again. It stays the same file when another one takes its name.
+    pub(crate) file: Option<Arc<dyn ReadFile>>,
 }
 
 /// The kind of a node.
@@ -95,35 +87,16 @@ pub struct Node {
     /// Where it lies. `None` for a node that the agent makes for the request and stores nowhere.
     pub origin: Option<Place>,
     /// The nodes that a made node stands for, such as the prompts that are sent as one. They are not live themselves.
-    pub made_of: Vec<NodeId>,
+    pub made_of: Box<[NodeId]>,
     /// The id of its record.
-    pub record_id: Option<String>,
+    pub record_id: Option<Box<str>>,
     /// The time of its record, as it is written.
-    pub time: Option<String>,
+    pub time: Option<Box<str>>,
     /// The model that wrote it.
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// The tokens of the response that ends with it.
-    pub usage: Option<Usage>,
-    pub(crate) content: Content,
-}
-
-/// The content of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// The text of a message, thought or summary.
-    pub text: Option<String>,
-    /// The name of the tool.
-    pub name: Option<String>,
-    /// The id of the call.
-    pub call_id: Option<String>,
-    /// The input of a call: a string when the model wrote no JSON.
-    pub input: Option<Json>,
-    /// The text of a result.
-    pub output: Option<String>,
-    /// Whether a result reports a failure.
-    pub is_error: bool,
-    /// The number of images.
-    pub images: usize,
+    pub usage: Option<Box<Usage>>,
+    pub(crate) content: StoredContent,
 }
 
 /// Numbers of tokens.
@@ -221,7 +194,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// These nodes.
-    Nodes(Vec<NodeId>),
+    Nodes(Box<[NodeId]>),
     /// Something of the [metadata](Metadata).
     Metadata(&'static str),
     /// A record that is kept as it is, by the name of its type.
@@ -282,6 +255,7 @@ impl Conversation {
             unknown: BTreeMap::new(),
             damage: Vec::new(),
             refusal: None,
+            names: BTreeSet::new(),
             nodes: Vec::new(),
             branch_of: Vec::new(),
         }
@@ -307,16 +281,7 @@ impl Conversation {
     /// When the id is one of another conversation.
     #[must_use]
     pub fn source(&self, id: SourceId) -> &Source {
-        &self.sources[id.0 as usize]
-    }
-
-    /// Returns the content of a node. Today all contents are in memory and this never fails; a later version reads them again
-    /// from the sources.
-    ///
-    /// # Errors
-    /// When a source cannot be read.
-    pub fn content(&self, id: NodeId) -> Result<Cow<'_, Content>, Error> {
-        Ok(Cow::Borrowed(&self.node(id).content))
+        &self.sources[id.index()]
     }
 
     /// Returns the place of the branch of a node in [`branches`](Self::branches); `None` when it is live, or part of a made node
@@ -326,17 +291,32 @@ impl Conversation {
         self.branch_of[id.0 as usize].map(|branch| branch as usize)
     }
 
+    /// Returns a name that many nodes have.
+    pub(crate) fn name(&mut self, name: &str) -> Arc<str> {
+        match self.names.get(name) {
+            Some(known) => known.clone(),
+            None => {
+                let new: Arc<str> = name.into();
+                self.names.insert(new.clone());
+                new
+            }
+        }
+    }
+
     pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.0 as usize]
     }
 
-    pub(crate) fn content_of(&self, id: NodeId) -> &Content {
-        &self.node(id).content
-    }
-
-    pub(crate) fn add_source(&mut self, path: PathBuf) -> SourceId {
-        let id = SourceId(u32::try_from(self.sources.len()).unwrap_or(u32::MAX));
-        self.sources.push(Source { path, len: 0 });
+    /// Adds a source. `file` is open if it can be read at an offset.
+    pub(crate) fn add_source(
+        &mut self,
+        path: PathBuf,
+        file: Option<Arc<dyn ReadFile>>,
+    ) -> SourceId {
+        let id = SourceId::at(self.sources.len());
+        // A process cannot have any number of files open.
+        let file = file.filter(|_| id.index() < Stored::MAX_SOURCES);
+        self.sources.push(Source { path, len: 0, file });
         id
     }
 
@@ -347,9 +327,14 @@ impl Conversation {
     }
 
     /// Adds a node that the agent makes for the request.
-    pub(crate) fn make(&mut self, kind: NodeKind, content: Content, of: Vec<NodeId>) -> NodeId {
+    pub(crate) fn make(
+        &mut self,
+        kind: NodeKind,
+        content: StoredContent,
+        of: Vec<NodeId>,
+    ) -> NodeId {
         let mut node = Node::new(kind, content);
-        node.made_of = of;
+        node.made_of = of.into();
         self.add(node)
     }
 
@@ -432,33 +417,16 @@ impl Conversation {
 }
 
 impl Node {
-    pub(crate) fn new(kind: NodeKind, content: Content) -> Self {
+    pub(crate) fn new(kind: NodeKind, content: StoredContent) -> Self {
         Self {
             kind,
             origin: None,
-            made_of: Vec::new(),
+            made_of: Box::default(),
             record_id: None,
             time: None,
             model: None,
             usage: None,
             content,
         }
-    }
-}
-
-impl Content {
-    pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self {
-            text: Some(text.into()),
-            ..Self::default()
-        }
-    }
-}
-
-impl Place {
-    /// Returns the offsets.
-    #[must_use]
-    pub fn range(self) -> Range<u64> {
-        self.offset..self.offset + self.len
     }
 }

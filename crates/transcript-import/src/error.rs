@@ -15,6 +15,18 @@ pub enum Error {
         /// What the system says.
         error: io::Error,
     },
+    /// A file has other bytes than when the conversation was read from it.
+    #[error("{}: the file changed after it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The receiver of what is written failed.
+    #[error("writing failed: {error}")]
+    Write {
+        /// What the receiver says.
+        error: io::Error,
+    },
     /// No session has this id.
     #[error("no session {id:?} of {agent} in {}", path.display())]
     NoSession {
@@ -33,6 +45,13 @@ impl Error {
         |error| Self::Io {
             path: path.to_owned(),
             error,
+        }
+    }
+
+    /// Returns that a file has other bytes than before.
+    pub(crate) fn changed(path: &Path) -> Self {
+        Self::Changed {
+            path: path.to_owned(),
         }
     }
 

@@ -1,47 +1,11 @@
 //! A conversation as provider-neutral items.
 
-use serde::Serialize;
-use serde::ser::Serializer;
-use transcript_format::json::Json;
-use transcript_format::object::Raw;
+use std::io::Write;
 
 use crate::Error;
-use crate::conversation::{BranchKind, Conversation, NodeId, NodeKind};
-
-/// A conversation as items, which serialize as JSON.
-#[derive(Clone, Debug, Serialize)]
-pub struct Items {
-    /// The version of this form: 1.
-    pub schema: u32,
-    /// What goes to the model, in its order.
-    pub live: Vec<Item>,
-    /// The branches that a compaction did not cause.
-    pub branches: Vec<Vec<Item>>,
-    /// What summaries took the place of.
-    pub compacted: Vec<Item>,
-}
-
-/// A node as an item; what it does not have is omitted.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Item {
-    /// `user`, `assistant`, `reasoning`, `tool_call`, `tool_result`, `summary` or `context`.
-    pub kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_json")]
-    input: Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<String>,
-    #[serde(skip_serializing_if = "is_false")]
-    error: bool,
-    #[serde(skip_serializing_if = "is_zero")]
-    images: usize,
-}
+use crate::contents::write;
+use crate::conversation::{Branch, BranchKind, Conversation, NodeId, NodeKind};
+use crate::text::Text;
 
 impl NodeKind {
     /// Returns its name in items.
@@ -60,57 +24,81 @@ impl NodeKind {
 }
 
 impl Conversation {
-    /// Returns the conversation as items.
+    /// Writes the conversation as one JSON object on one line: `schema` is 1, `live` the items that go to the model in their order,
+    /// `branches` a list of lists with the items of the branches that a compaction did not cause, `compacted` those that summaries
+    /// took the place of. At most a chunk of a content is in memory.
+    ///
+    /// An item has a `kind` ([`NodeKind::name`]) and, where the node has one: `text`, `name`, `callId`, `input`, `output`, `error`
+    /// and `images`, their number.
     ///
     /// # Errors
-    /// When a content cannot be read.
-    pub fn items(&self) -> Result<Items, Error> {
-        let items = |ids: &[NodeId]| -> Result<Vec<Item>, Error> {
-            ids.iter().map(|id| self.item(*id)).collect()
-        };
-        let (mut branches, mut compacted) = (Vec::new(), Vec::new());
-        for branch in &self.branches {
-            let of_branch = items(&branch.nodes)?;
-            if branch.kind == BranchKind::Compacted {
-                compacted.extend(of_branch);
-            } else {
-                branches.push(of_branch);
-            }
+    /// [`Error::Write`], and those of [`content`](Self::content). Part of the object may have been written then.
+    pub fn write_items(&self, to: &mut dyn Write) -> Result<(), Error> {
+        let is_compacted = |branch: &&Branch| branch.kind == BranchKind::Compacted;
+        write(to, "{\"schema\":1,\"live\":[")?;
+        self.write_list(self.live.iter(), to)?;
+        write(to, "],\"branches\":[")?;
+        let branches = self.branches.iter();
+        for (number, branch) in branches.filter(|branch| !is_compacted(branch)).enumerate() {
+            write(to, if number > 0 { ",[" } else { "[" })?;
+            self.write_list(branch.nodes.iter(), to)?;
+            write(to, "]")?;
         }
-        Ok(Items {
-            schema: 1,
-            live: items(&self.live)?,
-            branches,
-            compacted,
-        })
+        write(to, "],\"compacted\":[")?;
+        let compacted = self.branches.iter().filter(is_compacted);
+        self.write_list(compacted.flat_map(|branch| &branch.nodes), to)?;
+        write(to, "]}")
     }
 
-    fn item(&self, id: NodeId) -> Result<Item, Error> {
-        let content = self.content(id)?.into_owned();
-        Ok(Item {
-            kind: self.node(id).kind.name(),
-            text: content.text,
-            name: content.name,
-            call_id: content.call_id,
-            input: content.input,
-            output: content.output,
-            error: content.is_error,
-            images: content.images,
-        })
+    fn write_list<'n>(
+        &self,
+        nodes: impl Iterator<Item = &'n NodeId>,
+        to: &mut dyn Write,
+    ) -> Result<(), Error> {
+        for (number, id) in nodes.enumerate() {
+            if number > 0 {
+                write(to, ",")?;
+            }
+            self.write_item(*id, to)?;
+        }
+        Ok(())
     }
-}
 
-fn as_json<S: Serializer>(input: &Option<Json>, serializer: S) -> Result<S::Ok, S::Error> {
-    let raw = input
-        .as_ref()
-        .and_then(|input| Raw::parse(input.text()).ok());
-    raw.serialize(serializer)
-}
+    fn write_item(&self, id: NodeId, to: &mut dyn Write) -> Result<(), Error> {
+        let stored = self.stored(id);
+        write(to, "{\"kind\":\"")?;
+        write(to, self.node(id).kind.name())?;
+        write(to, "\"")?;
+        if let Some(text) = &stored.text {
+            self.write_member("text", text, to)?;
+        }
+        if let Some(name) = &stored.name {
+            self.write_member("name", &Text::held(name), to)?;
+        }
+        if let Some(call) = &stored.call_id {
+            self.write_member("callId", &Text::held(call), to)?;
+        }
+        if let Some(input) = &stored.input {
+            write(to, ",\"input\":")?;
+            self.write_input(input, to)?;
+        }
+        if let Some(output) = &stored.output {
+            self.write_member("output", output, to)?;
+        }
+        if stored.is_error {
+            write(to, ",\"error\":true")?;
+        }
+        if !stored.images.is_empty() {
+            write(to, &format!(",\"images\":{}", stored.images.len()))?;
+        }
+        write(to, "}")
+    }
 
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_zero(value: &usize) -> bool {
-    *value == 0
+    fn write_member(&self, key: &str, text: &Text, to: &mut dyn Write) -> Result<(), Error> {
+        write(to, ",\"")?;
+        write(to, key)?;
+        write(to, "\":\"")?;
+        self.write_escaped(text, to)?;
+        write(to, "\"")
+    }
 }

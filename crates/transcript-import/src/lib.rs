@@ -33,15 +33,23 @@
 //! Read the modules in this order:
 //!
 //! 1. `agent`, `dialect` and `dialects` have the agents, what each format answers, and the list of formats; `source` finds and opens files.
-//! 2. `conversation` has the values that a reading makes, `items` their JSON.
-//! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte.
+//! 2. `conversation` has the values that a reading makes, `place` and `text` where their texts lie, `content` and `contents` how
+//!    these are read again, `items` their JSON.
+//! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte; `escapes` and `strings` have strings of
+//!    JSON, `ids` ids.
 //! 4. `tree` follows parents, `parts` and `value` read contents, `calls` completes calls: what several dialects share.
 //! 5. `codex`, `pi`, `qwen`, `gemini` and `copilot` have the rules of one agent each. `docs/import.md` of the repository describes them.
 //!
 //! # Limitations
 //!
-//! - The contents of one session are held in memory, without records that are kept raw. [`Conversation::content`] may read
-//!   them from the sources in a later version, and can fail for that reason.
+//! - Texts stay in their files: memory grows with the number of records, by some hundred bytes each, and not with their length. A
+//!   conversation keeps its files open; those after the first 256, compressed ones, and lines that are not UTF-8 or had to be
+//!   repaired have their texts in memory. One line is in memory while it is read.
+//! - [`Conversation::content`] fails when a file was overwritten in place. It never returns other bytes: each text has a checksum of
+//!   32 bits. A file that grows, or whose name another file takes, changes nothing.
+//! - Where images lie among the texts of a message is not kept.
+//! - When a session of one file grows and is read again, nodes that lie in its whole lines keep their [`NodeId`]. Made nodes come
+//!   after them and do not, and neither do the nodes after an event of Codex whose item was not yet written, and after a torn line.
 //! - Whether another session still holds what this one removed is known for Codex only, whose files refer to each other.
 //! - Without the feature `zstd`, files that Codex compressed are as if they were not there.
 //! - Texts that lie outside of the session files, such as the database of Copilot CLI, are not read.
@@ -49,37 +57,46 @@
 mod agent;
 mod calls;
 mod codex;
+mod content;
+mod contents;
 mod conversation;
 mod copilot;
 mod dialect;
 mod dialects;
 mod error;
+mod escapes;
 mod gemini;
+mod ids;
 mod items;
 mod lines;
 mod parts;
 mod pi;
+mod place;
 mod qwen;
 mod source;
+mod strings;
+mod text;
 mod tree;
 mod value;
 
 pub use agent::{Agent, UnknownAgent};
 pub use codex::Codex;
+pub use content::{Content, Image, ImageData, Input, StoredContent};
 pub use conversation::{
-    Branch, BranchKind, Content, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeId,
-    NodeKind, Part, Place, Source, SourceId, Usage,
+    Branch, BranchKind, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeId, NodeKind,
+    Part, Source, Usage,
 };
 pub use copilot::Copilot;
 pub use dialect::{Dialect, Policy, Session};
 pub use dialects::{agent_of_file, dialect};
 pub use error::Error;
 pub use gemini::Gemini;
-pub use items::{Item, Items};
 pub use lines::LINE_CAP;
 pub use pi::Pi;
+pub use place::{Place, SourceId};
 pub use qwen::Qwen;
 pub use source::Store;
+pub use text::{Piece, Stored, StoredForm, Text};
 
 /// The README, as a doctest, so that its examples compile.
 #[cfg(doctest)]

@@ -10,8 +10,12 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::salvage;
 
 use crate::Error;
-use crate::conversation::{Conversation, DamageKind, Holds, Part, Place, SourceId};
-use crate::source::{Store, name_of};
+use crate::content::Input;
+use crate::conversation::{Conversation, DamageKind, Holds, Part};
+use crate::place::{Place, SourceId};
+use crate::source::{Opened, Store, name_of};
+use crate::strings::{body_of, boxed};
+use crate::text::{Stored, StoredForm, Text, held_body};
 
 /// The maximum length of a line: 256 MiB. Longer ones are kept raw.
 pub const LINE_CAP: usize = 256 << 20;
@@ -29,7 +33,13 @@ pub(crate) struct Record<'a> {
     pub(crate) form: Form,
     /// The offset of the text of the object; `None` when the text was repaired.
     text_offset: Option<u64>,
+    /// Whether its source can be read at an offset.
+    is_readable: bool,
 }
+
+/// The maximum length of a text in bytes that is held though its source can be read again: a piece of which only the place is
+/// known takes half as much.
+const MAX_HELD_LEN: usize = 64;
 
 /// How a record lies in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +64,70 @@ impl Form {
 impl<'a> Record<'a> {
     /// Returns where a value of this record lies; all of the record when its text was repaired.
     pub(crate) fn place_of(&self, value: Raw<'_>) -> Place {
-        let start = self.object.text().as_ptr() as usize;
-        let at = (value.text().as_ptr() as usize).checked_sub(start);
-        let within = at.filter(|at| at + value.text().len() <= self.object.text().len());
-        match (self.text_offset, within) {
-            (Some(offset), Some(at)) => Place {
-                offset: offset + at as u64,
+        match self.offset_of(value.text()) {
+            Some(offset) => Place {
+                offset,
                 len: value.text().len() as u64,
                 ..self.place
             },
-            _ => self.place,
+            None => self.place,
         }
+    }
+
+    /// Returns the offset of a part of the text of this record; `None` when the text was repaired.
+    fn offset_of(&self, part: &str) -> Option<u64> {
+        let text = self.object.text();
+        let at = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        let is_within = at + part.len() <= text.len();
+        self.text_offset
+            .filter(|_| is_within)
+            .map(|offset| offset + at as u64)
+    }
+
+    /// Returns the text of a string; `None` for another value.
+    pub(crate) fn text_of(&self, value: Raw<'_>) -> Option<Text> {
+        body_of(value).map(|body| self.text_of_body(body))
+    }
+
+    /// Returns the text of the body of a string, or of a part of it that does not end within an escape.
+    pub(crate) fn text_of_body(&self, body: &str) -> Text {
+        let stored = self.stored(body, StoredForm::StringBody);
+        stored.unwrap_or_else(|| held_body(body))
+    }
+
+    /// Returns the JSON of a value as a text.
+    pub(crate) fn json_of(&self, value: Raw<'_>) -> Text {
+        let stored = self.stored(value.text(), StoredForm::Json);
+        stored.unwrap_or_else(|| Text::held(value.text()))
+    }
+
+    /// Returns the text of a string, or the JSON of another value.
+    pub(crate) fn text_or_json_of(&self, value: Raw<'_>) -> Text {
+        self.text_of(value).unwrap_or_else(|| self.json_of(value))
+    }
+
+    /// Returns the text of the field `key` of an object of this record.
+    pub(crate) fn text(&self, object: &Object<'_>, key: &str) -> Option<Text> {
+        object.field(key).and_then(|value| self.text_of(value))
+    }
+
+    /// Returns the input of a call: a value, or `null` if there is none.
+    pub(crate) fn input_of(&self, value: Option<Raw<'_>>) -> Input {
+        match value {
+            None => Input::Json(Text::held("null")),
+            Some(value) => match self.text_of(value) {
+                Some(text) => Input::Text(text),
+                None => Input::Json(self.json_of(value)),
+            },
+        }
+    }
+
+    fn stored(&self, part: &str, form: StoredForm) -> Option<Text> {
+        if part.len() <= MAX_HELD_LEN || !self.is_readable {
+            return None;
+        }
+        let offset = self.offset_of(part)?;
+        Stored::new(self.place.source, offset, part, form).map(Text::stored)
     }
 
     /// Returns whether its text is in the file as it was read.
@@ -72,9 +135,9 @@ impl<'a> Record<'a> {
         self.text_offset.is_some()
     }
 
-    /// Returns the field `key` as an owned string.
-    pub(crate) fn string(&self, key: &str) -> Option<String> {
-        self.object.str(key).map(Cow::into_owned)
+    /// Returns the field `key` as a short string in memory.
+    pub(crate) fn string(&self, key: &str) -> Option<Box<str>> {
+        boxed(&self.object, key)
     }
 }
 
@@ -98,10 +161,14 @@ pub(crate) fn read<R: Reading>(
     to: &mut Conversation,
     reading: &mut R,
 ) -> Result<SourceId, Error> {
-    let mut input = store.open(path)?;
-    let source = to.add_source(path.to_owned());
+    let Opened {
+        bytes: mut input,
+        file,
+    } = store.open(path)?;
+    let source = to.add_source(path.to_owned(), file);
     let mut file = File {
         source,
+        is_readable: to.source(source).file.is_some(),
         to,
         reading,
     };
@@ -130,7 +197,7 @@ pub(crate) fn read<R: Reading>(
     if let Some(framed) = framer.finish() {
         file.framed(framed);
     }
-    to.sources[source.0 as usize].len = framer.offset();
+    to.sources[source.index()].len = framer.offset();
     Ok(source)
 }
 
@@ -140,7 +207,7 @@ pub(crate) fn first<T>(
     path: &Path,
     mut read: impl FnMut(&Object<'_>) -> Option<T>,
 ) -> Result<Option<T>, Error> {
-    let mut input = store.open(path)?;
+    let mut input = store.open(path)?.bytes;
     let mut framer = Framer::starting_at(0, LINE_CAP);
     let mut buffer = vec![0; CHUNK_LEN / 8];
     loop {
@@ -173,6 +240,8 @@ pub(crate) fn first<T>(
 /// A file while it is read.
 struct File<'c, R> {
     source: SourceId,
+    /// Whether the source can be read at an offset.
+    is_readable: bool,
     to: &'c mut Conversation,
     reading: &'c mut R,
 }
@@ -229,7 +298,7 @@ impl<R: Reading> File<'_, R> {
             }
             return;
         }
-        match std::str::from_utf8(line.bytes).map(Object::parse) {
+        match simdutf8::basic::from_utf8(line.bytes).map(Object::parse) {
             Ok(Ok(object)) => {
                 // White space may come before the object.
                 let before = line.bytes.len() - line.bytes.trim_ascii_start().len();
@@ -303,6 +372,7 @@ impl<R: Reading> File<'_, R> {
             place,
             form,
             text_offset,
+            is_readable: self.is_readable,
         };
         let holds = self.reading.record(self.to, &record);
         self.part(place, holds);

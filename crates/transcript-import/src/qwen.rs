@@ -1,22 +1,23 @@
 //! Qwen Code: a tree in one file. The last record is the leaf, and a compaction brings the history that continues.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 
 use transcript_format::object::Object;
 
 use crate::calls::{Missing, join_prompts};
-use crate::conversation::{
-    BranchKind, Content, Conversation, Holds, Node, NodeId, NodeKind, Place, Usage,
-};
+use crate::content::StoredContent;
+use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::{Dialect, Policy, Session};
+use crate::escapes::Fingerprint;
+use crate::ids::Id;
 use crate::lines::{Reading, Record};
 use crate::parts::nodes_of;
+use crate::place::Place;
 use crate::source::{Store, name_of};
+use crate::strings::{body_of, objects, string};
+use crate::text::Text;
 use crate::tree::{Link, Tree};
-use crate::value::{objects, string};
 use crate::{Agent, Error, lines};
 
 /// The folder of projects in the home folder.
@@ -82,26 +83,38 @@ fn is_of_qwen(record: &Object<'_>) -> bool {
 /// The records of a file.
 struct File {
     entries: Vec<Entry>,
-    by_id: HashMap<String, usize>,
+    by_id: HashMap<Id, usize>,
+    /// The ids of all records, with their checksums.
+    seen: HashSet<(Id, u32)>,
     leaf: Option<usize>,
     copies: Vec<NodeId>,
     echoes: Vec<Echo>,
+    /// The fingerprints of the answers, in their order.
+    answers: Vec<u64>,
     policy: Policy,
 }
 
 /// A record of the telemetry that has the text of an answer, which follows as a record of its own.
 struct Echo {
     entry: usize,
-    text: String,
+    text: Text,
+    fingerprint: u64,
     place: Place,
 }
 
 impl Echo {
-    fn of(object: &Object<'_>, place: Place, entry: usize) -> Option<Self> {
-        let event = object.object("systemPayload")?.object("uiEvent")?;
+    fn of(record: &Record<'_>, entry: usize) -> Option<Self> {
+        let payload = record.object.object("systemPayload")?;
+        let event = payload.object("uiEvent")?;
         let is_of_session = event.str("prompt_id")?.contains("########");
-        let text = string(&event, "response_text").filter(|_| is_of_session)?;
-        Some(Self { entry, text, place })
+        let body = event.get("response_text").and_then(body_of);
+        let body = body.filter(|_| is_of_session)?;
+        Some(Self {
+            entry,
+            text: record.text_of_body(body),
+            fingerprint: Fingerprint::of_body(body),
+            place: record.place,
+        })
     }
 }
 
@@ -111,8 +124,6 @@ struct Entry {
     nodes: Vec<NodeId>,
     /// Whether the nodes take the place of all before them.
     is_compaction: bool,
-    /// Hashes of the texts of its records.
-    texts: Vec<u64>,
 }
 
 impl File {
@@ -120,15 +131,22 @@ impl File {
         Self {
             entries: Vec::new(),
             by_id: HashMap::new(),
+            seen: HashSet::new(),
             leaf: None,
             copies: Vec::new(),
             echoes: Vec::new(),
+            answers: Vec::new(),
             policy,
         }
     }
 
     /// Adds the nodes of a record.
-    fn nodes(to: &mut Conversation, record: &Record<'_>, subtype: Option<&str>) -> Vec<NodeId> {
+    fn nodes(
+        &mut self,
+        to: &mut Conversation,
+        record: &Record<'_>,
+        subtype: Option<&str>,
+    ) -> Vec<NodeId> {
         let object = &record.object;
         let mut nodes = Vec::new();
         let mut add = |to: &mut Conversation, message: &Object<'_>| {
@@ -136,12 +154,16 @@ impl File {
                 return;
             };
             let is_of_model = message.str("role").is_some_and(|role| role == "model");
-            for made in nodes_of(parts, is_of_model) {
+            for made in nodes_of(record, parts, is_of_model) {
+                if made.kind == NodeKind::Assistant {
+                    let body = made.body.unwrap_or_default();
+                    self.answers.push(Fingerprint::of_body(body));
+                }
                 let mut node = Node::new(made.kind, made.content);
                 node.origin = Some(record.place_of(made.place));
                 node.record_id = record.string("uuid");
                 node.time = record.string("timestamp");
-                node.model = record.string("model");
+                node.model = object.str("model").map(|model| to.name(&model));
                 nodes.push(to.add(node));
             }
         };
@@ -163,7 +185,8 @@ impl File {
             }
         }
         if let Some(last) = nodes.last() {
-            to.node_mut(*last).usage = object.object("usageMetadata").map(|usage| usage_of(&usage));
+            let usage = object.object("usageMetadata").map(|usage| usage_of(&usage));
+            to.node_mut(*last).usage = usage.map(Box::new);
         }
         nodes
     }
@@ -171,7 +194,7 @@ impl File {
     fn learn(to: &mut Conversation, record: &Record<'_>, subtype: Option<&str>) {
         let metadata = &mut to.metadata;
         let learn = |known: &mut Option<String>, key| {
-            if let Some(value) = record.string(key) {
+            if let Some(value) = string(&record.object, key) {
                 *known = Some(value);
             }
         };
@@ -194,19 +217,15 @@ impl File {
 
     /// In a damaged file, makes nodes of the answers that only the telemetry still has.
     fn recover(&mut self, to: &mut Conversation) {
-        let answers = to
-            .ids()
-            .filter(|id| to.node(*id).kind == NodeKind::Assistant);
-        let mut answers: Vec<Option<String>> =
-            answers.map(|id| to.content_of(id).text.clone()).collect();
+        let mut answers = std::mem::take(&mut self.answers);
         for echo in std::mem::take(&mut self.echoes) {
-            let is_same = |answer: &Option<String>| answer.as_ref() == Some(&echo.text);
+            let is_same = |answer: &u64| *answer == echo.fingerprint;
             if let Some(at) = answers.iter().position(is_same) {
                 // Answers come in the order of their telemetry.
                 answers.drain(..=at);
                 continue;
             }
-            let mut node = Node::new(NodeKind::Assistant, Content::text(echo.text));
+            let mut node = Node::new(NodeKind::Assistant, StoredContent::text(echo.text));
             node.origin = Some(echo.place);
             let id = to.add(node);
             self.entries[echo.entry].nodes.push(id);
@@ -214,7 +233,7 @@ impl File {
                 .parts
                 .binary_search_by_key(&echo.place, |part| part.place)
             {
-                to.parts[part].holds = Holds::Nodes(vec![id]);
+                to.parts[part].holds = Holds::Nodes(vec![id].into());
             }
         }
     }
@@ -239,8 +258,11 @@ impl File {
                 to.branch(BranchKind::Compacted, std::mem::take(&mut live));
             }
             live.extend(&entry.nodes);
-            let usages = entry.nodes.iter().filter_map(|node| to.node(*node).usage);
-            usages.for_each(|of_node| usage += of_node);
+            let usages = entry
+                .nodes
+                .iter()
+                .filter_map(|node| to.node(*node).usage.as_deref());
+            usages.for_each(|of_node| usage += *of_node);
         }
         to.metadata.usage = Some(usage);
         for run in tree.runs(&on_path) {
@@ -270,42 +292,40 @@ impl Reading for File {
             return Holds::Damaged;
         }
         let kind = record.object.str("type").unwrap_or_default();
-        let Some(id) = record.string("uuid") else {
+        let Some(id) = Id::in_field(&record.object, "uuid") else {
             return to.unknown(&kind);
         };
         let subtype = record.object.str("subtype");
         let subtype = subtype.as_deref();
         Self::learn(to, record, subtype);
-        let nodes = Self::nodes(to, record, subtype);
-        let text = hash_of(record.object.text());
-        let at = *self.by_id.entry(id.clone()).or_insert_with(|| {
+        let nodes = self.nodes(to, record, subtype);
+        let checksum = crc32fast::hash(record.object.text().as_bytes());
+        let is_copy = !self.seen.insert((id, checksum));
+        let at = *self.by_id.entry(id).or_insert_with(|| {
             self.entries.push(Entry {
                 link: Link {
                     id,
-                    parent: record.string("parentUuid"),
+                    parent: Id::in_field(&record.object, "parentUuid"),
                     place: record.place,
                 },
                 nodes: Vec::new(),
                 is_compaction: false,
-                texts: Vec::new(),
             });
             self.entries.len() - 1
         });
         self.leaf = Some(at);
         let entry = &mut self.entries[at];
-        if self.policy == Policy::Recover && entry.texts.contains(&text) {
+        if self.policy == Policy::Recover && is_copy {
             self.copies.extend(&nodes);
         } else {
             entry.nodes.extend(&nodes);
-            entry.texts.push(text);
         }
         if subtype == Some("ui_telemetry") {
-            self.echoes
-                .extend(Echo::of(&record.object, record.place, at));
+            self.echoes.extend(Echo::of(record, at));
         }
         entry.is_compaction |= subtype == Some("chat_compression");
         match KNOWN_SYSTEM.iter().find(|known| Some(**known) == subtype) {
-            _ if !nodes.is_empty() => Holds::Nodes(nodes),
+            _ if !nodes.is_empty() => Holds::Nodes(nodes.into()),
             Some(&"custom_title") => Holds::Metadata("custom_title"),
             Some(known) => Holds::Raw(Cow::Borrowed(known)),
             None => to.unknown(&format!("{kind} {}", subtype.unwrap_or_default())),
@@ -326,12 +346,6 @@ const KNOWN_SYSTEM: [&str; 10] = [
     "slash_command",
     "ui_telemetry",
 ];
-
-fn hash_of(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
 
 fn usage_of(usage: &Object<'_>) -> Usage {
     let number = |key| usage.u64(key).unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use transcript_storage::{FileKind, ReadDisk, Reader};
+use transcript_storage::{FileKind, ReadDisk, ReadFile, Reader};
 
 use crate::Error;
 
@@ -14,6 +15,14 @@ pub struct Store<'a> {
     pub disk: &'a dyn ReadDisk,
     /// The home folder of the agent, such as `~/.codex`, or one file.
     pub path: &'a Path,
+}
+
+/// An open file of a store.
+pub(crate) struct Opened {
+    /// Its bytes, from the start on.
+    pub(crate) bytes: Box<dyn Read>,
+    /// The file, if these bytes can be read at an offset of it.
+    pub(crate) file: Option<Arc<dyn ReadFile>>,
 }
 
 /// How deep folders of sessions are looked through. The deepest layout, that of Codex, has a folder for each day.
@@ -62,13 +71,17 @@ impl Store<'_> {
     }
 
     /// Opens a file to read it from its start on, decompressed if its name says so.
-    pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn Read>, Error> {
+    pub(crate) fn open(&self, path: &Path) -> Result<Opened, Error> {
         let file = self.disk.open_to_read(path).map_err(Error::at(path))?;
-        let bytes = Reader::new(file);
-        if !name_of(path).ends_with(".zst") {
-            return Ok(Box::new(bytes));
+        if name_of(path).ends_with(".zst") {
+            let bytes = decompressed(Reader::new(file)).map_err(Error::at(path))?;
+            return Ok(Opened { bytes, file: None });
         }
-        decompressed(bytes).map_err(Error::at(path))
+        let metadata = file.metadata().map_err(Error::at(path))?;
+        Ok(Opened {
+            bytes: Box::new(Reader::new(file.clone())),
+            file: metadata.is_file().then_some(file),
+        })
     }
 
     /// Reads a small file as text; `None` when it is not there.

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::conversation::{Conversation, DamageKind, Place};
+use crate::conversation::{Conversation, DamageKind};
 use crate::dialect::Policy;
+use crate::ids::Id;
+use crate::place::Place;
 
 /// A record that names its parent.
 pub(crate) struct Link {
-    pub(crate) id: String,
-    pub(crate) parent: Option<String>,
+    pub(crate) id: Id,
+    pub(crate) parent: Option<Id>,
     pub(crate) place: Place,
 }
 
@@ -16,7 +18,7 @@ pub(crate) struct Link {
 pub(crate) struct Tree<'a> {
     links: Vec<&'a Link>,
     /// Of a repeated id, the last record counts.
-    by_id: HashMap<&'a str, usize>,
+    by_id: HashMap<Id, usize>,
 }
 
 /// The records from a root to a leaf.
@@ -30,7 +32,7 @@ pub(crate) struct Path {
 impl<'a> Tree<'a> {
     pub(crate) fn new(links: impl Iterator<Item = &'a Link>) -> Self {
         let links: Vec<&Link> = links.collect();
-        let by_id = links.iter().enumerate().map(|(at, link)| (&*link.id, at));
+        let by_id = links.iter().enumerate().map(|(at, link)| (link.id, at));
         Self {
             by_id: by_id.collect(),
             links,
@@ -39,9 +41,9 @@ impl<'a> Tree<'a> {
 
     /// Returns the parent of a record.
     fn parent(&self, at: usize) -> Parent {
-        match &self.links[at].parent {
+        match self.links[at].parent {
             None => Parent::None,
-            Some(id) => match self.by_id.get(&**id) {
+            Some(id) => match self.by_id.get(&id) {
                 Some(parent) => Parent::At(*parent),
                 None => Parent::Lost,
             },

@@ -1,37 +1,52 @@
-//! Contents that several dialects have: texts in parts, numbers of tokens.
-
-use std::borrow::Cow;
+//! Contents that several dialects have: texts in parts, images.
 
 use transcript_format::object::{Object, Raw};
 
-use crate::conversation::Content;
+use crate::content::{Image, ImageData, StoredContent};
+use crate::lines::Record;
+use crate::strings::{boxed, objects};
+use crate::text::{Text, joined};
 
-/// Returns the field `key` as an owned string.
-pub(crate) fn string(object: &Object<'_>, key: &str) -> Option<String> {
-    object.str(key).map(Cow::into_owned)
-}
-
-/// Returns the objects of a list.
-pub(crate) fn objects<'a>(list: Option<Raw<'a>>) -> impl Iterator<Item = Object<'a>> + use<'a> {
-    let elements = list.and_then(Raw::array).unwrap_or_default();
-    elements.into_iter().filter_map(Raw::object)
-}
-
-/// Returns the text of a content, which is a string or a list of parts, and the number of its images. `is_image` knows the
-/// parts that are images.
-pub(crate) fn text_of(content: Raw<'_>, is_image: impl Fn(&Object<'_>) -> bool) -> Content {
-    if let Some(text) = content.str() {
-        return Content::text(text);
+/// Returns the text and the images of a content of a record: a string, or a list of parts. `image_of` returns the image that a
+/// part is.
+pub(crate) fn text_of(
+    record: &Record<'_>,
+    content: Raw<'_>,
+    image_of: impl Fn(&Record<'_>, &Object<'_>) -> Option<Image>,
+) -> StoredContent {
+    if let Some(text) = record.text_of(content) {
+        return StoredContent::text(text);
     }
-    let mut found = Content::default();
-    let mut texts = Vec::new();
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in objects(Some(content)) {
-        if is_image(&part) {
-            found.images += 1;
-        } else {
-            texts.extend(string(&part, "text"));
+        match image_of(record, &part) {
+            Some(image) => images.push(image),
+            None => texts.extend(record.text(&part, "text")),
         }
     }
-    found.text = Some(texts.join("\n"));
-    found
+    StoredContent {
+        text: Some(one_or_joined(texts)),
+        images: images.into(),
+        ..StoredContent::default()
+    }
+}
+
+/// Returns texts as one, a line each.
+pub(crate) fn one_or_joined(mut texts: Vec<Text>) -> Text {
+    match (texts.len(), texts.pop()) {
+        (1, Some(text)) => text,
+        (_, last) => {
+            texts.extend(last);
+            joined(&texts, "\n")
+        }
+    }
+}
+
+/// Returns an image of which a record has the bytes in Base64 in the field `data`.
+pub(crate) fn image_in(record: &Record<'_>, part: &Object<'_>) -> Image {
+    let data = record.text(part, "data").map(ImageData::Base64);
+    Image {
+        media_type: boxed(part, "mimeType"),
+        data: data.unwrap_or(ImageData::Unknown),
+    }
 }

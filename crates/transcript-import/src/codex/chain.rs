@@ -1,15 +1,14 @@
 //! The conversation that the chain of a thread makes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::files::{Chain, Files, Segment};
 use super::recover::recover;
-use super::rollout::{Action, Fact, Rollout, Step};
+use super::rollout::{Action, Compaction, Fact, Rollout, Step};
 use crate::calls::Missing;
-use crate::conversation::{
-    BranchKind, Conversation, DamageKind, NodeId, NodeKind, Place, SourceId,
-};
+use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId, NodeKind};
 use crate::dialect::Policy;
+use crate::place::{Place, SourceId};
 use crate::source::Store;
 use crate::{Agent, Error, lines};
 
@@ -33,7 +32,8 @@ pub(super) fn read(
     for at in files_of(files, &chain, thread) {
         let mut rollout = Rollout::new(policy);
         let source = lines::read(store, &files.all[at].path, &mut to, &mut rollout)?;
-        let recovered = recover(&mut to, &mut rollout, policy == Policy::Recover);
+        let matches = rollout.take_matches();
+        let recovered = recover(&mut to, &mut rollout, matches, policy == Policy::Recover);
         if policy == Policy::Vendor {
             to.branch(BranchKind::Unsent, recovered);
         }
@@ -170,12 +170,10 @@ impl Step {
     fn nodes(&self) -> Vec<NodeId> {
         match &self.action {
             Action::Item(node) => vec![*node],
-            Action::Compaction { summary, history } => history
-                .iter()
-                .flatten()
-                .copied()
-                .chain([*summary])
-                .collect(),
+            Action::Compaction(compaction) => {
+                let history = compaction.history.iter().flatten().copied();
+                history.chain([compaction.summary]).collect()
+            }
             Action::RollBack(_) | Action::Fact(_) => Vec::new(),
         }
     }
@@ -191,21 +189,24 @@ impl Replay {
     fn step(&mut self, to: &mut Conversation, step: &Step) {
         match &step.action {
             Action::Item(node) => self.items.push(*node),
-            Action::Compaction { summary, history } => self.compact(to, *summary, history.as_ref()),
+            Action::Compaction(compaction) => self.compact(to, compaction),
             Action::RollBack(turns) => self.roll_back(to, *turns),
             Action::Fact(fact) => learn(to, fact),
         }
     }
 
     /// Older versions write no history: the prompts stay, and the summary follows.
-    fn compact(&mut self, to: &mut Conversation, summary: NodeId, history: Option<&Vec<NodeId>>) {
+    fn compact(&mut self, to: &mut Conversation, compaction: &Compaction) {
         let before = std::mem::take(&mut self.items);
-        self.items = match history {
+        self.items = match &compaction.history {
             Some(history) => history.clone(),
             None => {
                 let prompts = before.iter().copied();
                 let is_prompt = |id: &NodeId| to.node(*id).kind == NodeKind::User;
-                prompts.filter(is_prompt).chain([summary]).collect()
+                prompts
+                    .filter(is_prompt)
+                    .chain([compaction.summary])
+                    .collect()
             }
         };
         let stays: BTreeSet<NodeId> = self.items.iter().copied().collect();
@@ -234,26 +235,41 @@ impl Replay {
     fn finish(self, to: &mut Conversation, policy: Policy) {
         let calls = ids_of(to, &self.items, NodeKind::ToolCall);
         let results = ids_of(to, &self.items, NodeKind::ToolResult);
-        for node in self.items {
-            let id = to.content_of(node).call_id.clone();
-            let is_lost =
-                |among: &BTreeSet<String>| id.as_ref().is_some_and(|id| !among.contains(id));
-            match to.node(node).kind {
-                NodeKind::ToolResult if is_lost(&calls) && policy == Policy::Vendor => {}
-                NodeKind::ToolCall if is_lost(&results) => {
+        let fates = self.items.iter().map(|node| {
+            let id = to.stored(*node).call_id.as_deref();
+            let is_lost = |among: &HashSet<&str>| id.is_some_and(|id| !among.contains(id));
+            match to.node(*node).kind {
+                NodeKind::ToolResult if is_lost(&calls) && policy == Policy::Vendor => Fate::Unsent,
+                NodeKind::ToolCall if is_lost(&results) => Fate::Aborted,
+                _ => Fate::Sent,
+            }
+        });
+        let fates: Vec<Fate> = fates.collect();
+        for (node, fate) in self.items.into_iter().zip(fates) {
+            match fate {
+                Fate::Unsent => {}
+                Fate::Sent => to.live.push(node),
+                Fate::Aborted => {
                     let result = MISSING.result_of(to, node);
                     to.live.extend([node, result]);
                 }
-                _ => to.live.push(node),
             }
         }
     }
 }
 
-fn ids_of(to: &Conversation, items: &[NodeId], kind: NodeKind) -> BTreeSet<String> {
+/// What becomes of an item.
+enum Fate {
+    Sent,
+    /// It is sent with a result that says that there is none.
+    Aborted,
+    Unsent,
+}
+
+fn ids_of<'t>(to: &'t Conversation, items: &[NodeId], kind: NodeKind) -> HashSet<&'t str> {
     let items = items.iter().filter(|id| to.node(**id).kind == kind);
     items
-        .filter_map(|id| to.content_of(*id).call_id.clone())
+        .filter_map(|id| to.stored(*id).call_id.as_deref())
         .collect()
 }
 
@@ -267,7 +283,7 @@ fn learn(to: &mut Conversation, fact: &Fact) {
             metadata.forked_from.clone_from(&header.forked_from);
             metadata.subagent_of.clone_from(&header.parent);
         }
-        Fact::Model(model) => metadata.model = Some(model.clone()),
-        Fact::Total(usage) => metadata.usage = Some(*usage),
+        Fact::Model(model) => metadata.model = Some(model.to_string()),
+        Fact::Total(usage) => metadata.usage = Some(**usage),
     }
 }

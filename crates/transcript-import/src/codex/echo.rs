@@ -1,19 +1,25 @@
 //! The second projection of a rollout: events that show people what the items already hold.
 //!
-//! When an item is lost, its event still has the text. Events of items that are there hold nothing new.
+//! When an item is lost, its event still has the text. Events of items that are there hold nothing new, and are not kept.
 
-use std::borrow::Cow;
+use transcript_format::object::{Object, Raw};
 
-use transcript_format::json::Json;
-use transcript_format::object::Object;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::conversation::{Content, Conversation, Node, NodeId, NodeKind, Place};
+use super::item::fingerprint_of;
+use crate::content::{Input, StoredContent};
+use crate::conversation::{Conversation, Node, NodeId, NodeKind};
+use crate::ids::Id;
 use crate::lines::Record;
+use crate::place::Place;
+use crate::strings::{body_of, boxed};
+use crate::text::Text;
+use crate::value::one_or_joined;
 
 /// An event that shows an item.
 pub(super) struct Echo {
     pub(super) place: Place,
-    time: Option<String>,
+    time: Option<Box<str>>,
     pub(super) ordinal: Option<u64>,
     /// The number of steps before it.
     pub(super) after: usize,
@@ -22,59 +28,153 @@ pub(super) struct Echo {
 
 /// What an event shows.
 pub(super) enum Shown {
-    Text(NodeKind, String),
+    /// A text with its [fingerprint](super::item::Item::fingerprint).
+    Text(NodeKind, Text, u64),
     /// A command: the id of its call, the command line, and its output.
-    Command(String, Json, String),
+    Command(Box<str>, Input, Text),
 }
 
 impl Echo {
-    pub(super) fn of(record: &Record<'_>, payload: &Object<'_>, after: usize) -> Option<Self> {
+    /// Returns what an event, with its `item` if it has one, shows. It comes after a number of steps. `None` for other events.
+    pub(super) fn of(
+        record: &Record<'_>,
+        payload: &Object<'_>,
+        item: Option<&Object<'_>>,
+        after: usize,
+    ) -> Option<Self> {
         Some(Self {
             place: record.place,
             time: record.string("timestamp"),
             ordinal: record.object.u64("ordinal"),
             after,
-            shown: shown(payload)?,
+            shown: shown(record, payload, item)?,
         })
     }
 }
 
-fn shown(payload: &Object<'_>) -> Option<Shown> {
-    let text = |object: &Object<'_>, key| object.str(key).map(Cow::into_owned);
-    match &*payload.str("type")? {
-        "user_message" => Some(Shown::Text(NodeKind::User, text(payload, "message")?)),
-        "agent_message" => Some(Shown::Text(NodeKind::Assistant, text(payload, "message")?)),
-        "agent_reasoning" => Some(Shown::Text(NodeKind::Reasoning, text(payload, "text")?)),
-        "item_completed" => {
-            let item = payload.object("item")?;
-            match &*item.str("type")? {
-                "UserMessage" => Some(Shown::Text(NodeKind::User, texts(&item, "content"))),
-                "AgentMessage" => Some(Shown::Text(NodeKind::Assistant, texts(&item, "content"))),
-                "Reasoning" => Some(Shown::Text(
-                    NodeKind::Reasoning,
-                    texts(&item, "summary_text"),
-                )),
-                // The command of a person is sent as a prompt.
-                "CommandExecution" if item.str("source").is_none_or(|by| by != "user_shell") => {
-                    let input = Json::from(item.get("command"));
-                    let output = text(&item, "aggregated_output").unwrap_or_default();
-                    Some(Shown::Command(text(&item, "id")?, input, output))
+/// Matches events with the items that they show, which come shortly before or after them: each item with the first event that has
+/// its text.
+#[derive(Default)]
+pub(super) struct Matches {
+    /// The numbers of items without an event so far.
+    items: HashMap<Key, usize>,
+    /// The events without an item so far, by their numbers.
+    echoes: BTreeMap<usize, Echo>,
+    /// The numbers of these events, in their order.
+    numbers: HashMap<Key, VecDeque<usize>>,
+    /// The ids of all calls.
+    calls: HashSet<Id>,
+    next: usize,
+}
+
+/// The kind and the [fingerprint](super::item::Item::fingerprint) of a text.
+type Key = (NodeKind, u64);
+
+impl Matches {
+    /// Adds an item with a text.
+    pub(super) fn add_text(&mut self, kind: NodeKind, fingerprint: u64) {
+        let key = (kind, fingerprint);
+        let Some(numbers) = self.numbers.get_mut(&key) else {
+            *self.items.entry(key).or_default() += 1;
+            return;
+        };
+        if let Some(number) = numbers.pop_front() {
+            self.echoes.remove(&number);
+        }
+        if numbers.is_empty() {
+            self.numbers.remove(&key);
+        }
+    }
+
+    /// Adds a call or a result.
+    pub(super) fn add_call(&mut self, id: &str) {
+        self.calls.insert(Id::of(id));
+    }
+
+    /// Returns whether the item of an event is among the calls so far.
+    pub(super) fn has_call(&self, item: &Object<'_>) -> bool {
+        let id = Id::in_field(item, "id");
+        id.is_some_and(|id| self.calls.contains(&id))
+    }
+
+    /// Adds an event.
+    pub(super) fn add_echo(&mut self, echo: Echo) {
+        if let Shown::Text(kind, _, fingerprint) = &echo.shown {
+            let key = (*kind, *fingerprint);
+            if let Some(count) = self.items.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.items.remove(&key);
                 }
-                _ => None,
+                return;
             }
+            // White space shows nothing.
+            if *fingerprint == fingerprint_of(&[], false) {
+                return;
+            }
+            self.numbers.entry(key).or_default().push_back(self.next);
+        }
+        self.echoes.insert(self.next, echo);
+        self.next += 1;
+    }
+
+    /// Returns the events that show what no item holds, in their order.
+    pub(super) fn lost(self) -> impl Iterator<Item = Echo> {
+        let calls = self.calls;
+        self.echoes
+            .into_values()
+            .filter(move |echo| match &echo.shown {
+                Shown::Text(..) => true,
+                Shown::Command(id, ..) => !calls.contains(&Id::of(id)),
+            })
+    }
+}
+
+fn shown(record: &Record<'_>, payload: &Object<'_>, item: Option<&Object<'_>>) -> Option<Shown> {
+    let text = |kind, key| {
+        let body = payload.get(key).and_then(body_of)?;
+        Some(text_of(record, kind, &[body]))
+    };
+    match &*payload.str("type")? {
+        "user_message" => text(NodeKind::User, "message"),
+        "agent_message" => text(NodeKind::Assistant, "message"),
+        "agent_reasoning" => text(NodeKind::Reasoning, "text"),
+        "item_completed" => shown_item(record, item?),
+        _ => None,
+    }
+}
+
+fn shown_item(record: &Record<'_>, item: &Object<'_>) -> Option<Shown> {
+    let texts = |kind, key| Some(text_of(record, kind, &bodies_of(item, key)));
+    match &*item.str("type")? {
+        "UserMessage" => texts(NodeKind::User, "content"),
+        "AgentMessage" => texts(NodeKind::Assistant, "content"),
+        "Reasoning" => texts(NodeKind::Reasoning, "summary_text"),
+        // The command of a person is sent as a prompt.
+        "CommandExecution" if item.str("source").is_none_or(|by| by != "user_shell") => {
+            let input = record.input_of(item.get("command"));
+            let output = record.text(item, "aggregated_output");
+            let output = output.unwrap_or_else(|| Text::held(""));
+            Some(Shown::Command(boxed(item, "id")?, input, output))
         }
         _ => None,
     }
 }
 
-/// Returns the texts of a list of texts, or of objects with texts.
-fn texts(item: &Object<'_>, key: &str) -> String {
-    let parts = item.array(key).unwrap_or_default();
-    let parts = parts.iter().filter_map(|part| match part.object() {
-        Some(part) => part.str("text").map(Cow::into_owned),
-        None => part.str().map(Cow::into_owned),
+fn text_of(record: &Record<'_>, kind: NodeKind, bodies: &[&str]) -> Shown {
+    let texts = bodies.iter().map(|body| record.text_of_body(body));
+    let text = one_or_joined(texts.collect());
+    Shown::Text(kind, text, fingerprint_of(bodies, false))
+}
+
+/// Returns the bodies of a list of texts, or of objects with texts.
+fn bodies_of<'a>(item: &Object<'a>, key: &str) -> Vec<&'a str> {
+    let parts: Vec<Raw<'a>> = item.array(key).unwrap_or_default();
+    let bodies = parts.into_iter().filter_map(|part| match part.object() {
+        Some(part) => part.get("text").and_then(body_of),
+        None => body_of(part),
     });
-    parts.collect::<Vec<_>>().join("\n")
+    bodies.collect()
 }
 
 impl Echo {
@@ -87,18 +187,18 @@ impl Echo {
             to.add(node)
         };
         match &self.shown {
-            Shown::Text(kind, text) => vec![add(*kind, Content::text(text))],
+            Shown::Text(kind, text, _) => vec![add(*kind, StoredContent::text(text.clone()))],
             Shown::Command(id, input, output) => {
-                let call = Content {
-                    name: Some("exec_command".to_owned()),
+                let call = StoredContent {
+                    name: Some("exec_command".into()),
                     call_id: Some(id.clone()),
                     input: Some(input.clone()),
-                    ..Content::default()
+                    ..StoredContent::default()
                 };
-                let result = Content {
+                let result = StoredContent {
                     call_id: Some(id.clone()),
                     output: Some(output.clone()),
-                    ..Content::default()
+                    ..StoredContent::default()
                 };
                 vec![
                     add(NodeKind::ToolCall, call),

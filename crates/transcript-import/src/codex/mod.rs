@@ -6,6 +6,7 @@
 mod chain;
 mod echo;
 mod files;
+mod item;
 mod recover;
 mod rollout;
 

@@ -2,20 +2,24 @@
 
 use std::borrow::Cow;
 
-use transcript_format::json::Json;
-use transcript_format::object::{Object, Raw, Str};
+use std::sync::Arc;
 
-use super::echo::Echo;
-use crate::conversation::{Content, Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use transcript_format::object::Object;
+
+use super::echo::{Echo, Matches};
+use super::item::Item;
+use crate::content::StoredContent;
+use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
+use crate::escapes::Fingerprint;
 use crate::lines::{Form, Reading, Record};
-use crate::value::text_of;
+use crate::strings::{body_of, boxed, string};
+use crate::text::Text;
 
 /// The records of a rollout that matter to the conversation, in their order.
 #[derive(Default)]
 pub(super) struct Rollout {
     pub(super) steps: Vec<Step>,
-    pub(super) echoes: Vec<Echo>,
     /// Whether a byte is not UTF-8: Codex refuses the thread then.
     pub(super) has_invalid_utf8: bool,
     pub(super) has_header: bool,
@@ -24,7 +28,8 @@ pub(super) struct Rollout {
     /// The time of the last record.
     pub(super) last_time: String,
     policy: Policy,
-    model: Option<String>,
+    matches: Matches,
+    model: Option<Arc<str>>,
     last_node: Option<NodeId>,
 }
 
@@ -40,21 +45,25 @@ pub(super) enum Action {
     /// An item follows.
     Item(NodeId),
     /// The items are replaced.
-    Compaction {
-        summary: NodeId,
-        history: Option<Vec<NodeId>>,
-    },
+    Compaction(Box<Compaction>),
     /// The last turns are cut off.
     RollBack(u64),
     /// What is known about the session changes.
     Fact(Fact),
 }
 
+/// What replaces the items.
+pub(super) struct Compaction {
+    pub(super) summary: NodeId,
+    /// Older versions write none.
+    pub(super) history: Option<Vec<NodeId>>,
+}
+
 /// A fact about the session.
 pub(super) enum Fact {
     Header(Box<Header>),
-    Model(String),
-    Total(Usage),
+    Model(Arc<str>),
+    Total(Box<Usage>),
 }
 
 /// What the first record says.
@@ -88,7 +97,7 @@ impl Rollout {
             // Older forks are copies, with the header of the other thread.
             return Holds::Raw(Cow::Borrowed("session_meta"));
         }
-        let string = |key| payload.str(key).map(Cow::into_owned);
+        let string = |key| string(payload, key);
         let spawn = payload
             .object("source")
             .and_then(|source| source.object("subagent")?.object("thread_spawn"));
@@ -104,17 +113,32 @@ impl Rollout {
         Holds::Metadata("session_meta")
     }
 
-    /// Adds the nodes of an item; none for an item of an unknown type.
+    fn match_item(&mut self, item: &Item) {
+        if let Some(id) = &item.content.call_id {
+            self.matches.add_call(id);
+        }
+        if item.content.text.is_some() {
+            self.matches.add_text(item.kind, item.fingerprint);
+        }
+    }
+
+    /// Returns the items and events that were matched, which are complete after the last record.
+    pub(super) fn take_matches(&mut self) -> Matches {
+        std::mem::take(&mut self.matches)
+    }
+
+    /// Adds the node of an item.
     fn item(
         &mut self,
         to: &mut Conversation,
         record: &Record<'_>,
-        item: &Object<'_>,
-    ) -> Option<NodeId> {
-        let (kind, content) = content_of(item)?;
-        let mut node = Node::new(kind, content);
-        node.origin = Some(record.place_of(item.raw()));
-        node.record_id = item.str("id").map(Cow::into_owned);
+        object: &Object<'_>,
+        item: Item,
+    ) -> NodeId {
+        let kind = item.kind;
+        let mut node = Node::new(kind, item.content);
+        node.origin = Some(record.place_of(object.raw()));
+        node.record_id = boxed(object, "id");
         node.time = record.string("timestamp");
         if matches!(
             kind,
@@ -122,7 +146,7 @@ impl Rollout {
         ) {
             node.model = self.model.clone();
         }
-        Some(to.add(node))
+        to.add(node)
     }
 
     fn compaction(
@@ -131,21 +155,32 @@ impl Rollout {
         record: &Record<'_>,
         payload: &Object<'_>,
     ) -> Holds {
-        let message = payload.str("message").unwrap_or_default();
+        let message = payload
+            .get("message")
+            .filter(|message| body_of(*message).is_some());
+        let fingerprint = Fingerprint::of_body(message.and_then(body_of).unwrap_or_default());
+        let mut stored = None;
         let history: Option<Vec<NodeId>> = payload.array("replacement_history").map(|items| {
             let items = items.iter().filter_map(|item| item.object());
-            items
-                .filter_map(|item| self.item(to, record, &item))
-                .collect()
+            let items = items.filter_map(|object| {
+                let item = Item::of(record, &object)?;
+                let is_summary = item.content.text.is_some() && item.fingerprint == fingerprint;
+                let node = self.item(to, record, &object, item);
+                if is_summary {
+                    // The last one counts.
+                    stored = Some(node);
+                }
+                Some(node)
+            });
+            items.collect()
         });
-        let of_history = history.iter().flatten().rev().copied();
-        let is_summary = |id: &NodeId| to.content_of(*id).text.as_deref() == Some(&*message);
-        let stored = of_history.clone().find(is_summary);
         let summary = if let Some(summary) = stored {
             to.node_mut(summary).kind = NodeKind::Summary;
             summary
         } else {
-            let mut node = Node::new(NodeKind::Summary, Content::text(message));
+            let text = message.and_then(|message| record.text_of(message));
+            let text = text.unwrap_or_else(|| Text::held(""));
+            let mut node = Node::new(NodeKind::Summary, StoredContent::text(text));
             let place = payload.get("message").map(|raw| record.place_of(raw));
             node.origin = Some(place.unwrap_or(record.place));
             to.add(node)
@@ -154,8 +189,9 @@ impl Rollout {
         if stored.is_none() {
             nodes.push(summary);
         }
-        self.step(record, Action::Compaction { summary, history });
-        Holds::Nodes(nodes)
+        let compaction = Compaction { summary, history };
+        self.step(record, Action::Compaction(Box::new(compaction)));
+        Holds::Nodes(nodes.into())
     }
 
     fn event(&mut self, to: &mut Conversation, record: &Record<'_>, payload: &Object<'_>) -> Holds {
@@ -170,35 +206,46 @@ impl Rollout {
                     .object("info")
                     .and_then(|info| usage_of(&info.object("total_token_usage")?));
                 if let Some(total) = total {
-                    self.fact(record, Fact::Total(total));
+                    self.fact(record, Fact::Total(Box::new(total)));
                     return Holds::Metadata("token_count");
                 }
             }
             _ => {}
         }
-        if let Some(echo) = Echo::of(record, payload, self.steps.len()) {
-            self.echoes.push(echo);
-        }
         let item = payload.object("item");
-        let item = item.as_ref().and_then(|item| item.str("type"));
-        match (KNOWN_EVENTS.iter().find(|known| **known == kind), item) {
-            (_, Some(item)) => Holds::Raw(Cow::Owned(format!("{kind} {item}"))),
-            (Some(known), None) => Holds::Raw(Cow::Borrowed(known)),
-            (None, None) => to.unknown(&format!("event_msg {kind}")),
+        let item = item.as_ref();
+        if !item.is_some_and(|item| self.matches.has_call(item))
+            && let Some(echo) = Echo::of(record, payload, item, self.steps.len())
+        {
+            self.matches.add_echo(echo);
+        }
+        let item = item.and_then(|item| item.str("type"));
+        let name = match &item {
+            Some(item) => Cow::Owned(format!("{kind} {item}")),
+            None => kind,
+        };
+        match KNOWN_EVENTS.iter().find(|known| **known == name) {
+            Some(known) => Holds::Raw(Cow::Borrowed(known)),
+            None if item.is_some() => Holds::Raw(Cow::Owned(name.into_owned())),
+            None => to.unknown(&format!("event_msg {name}")),
         }
     }
 
-    fn model(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Holds {
+    fn model(&mut self, to: &mut Conversation, record: &Record<'_>, payload: &Object<'_>) -> Holds {
         if let Some(model) = payload.str("model") {
-            self.model = Some(model.clone().into_owned());
-            self.fact(record, Fact::Model(model.into_owned()));
+            let model = to.name(&model);
+            if self.model.as_ref() != Some(&model) {
+                self.model = Some(model.clone());
+            }
+            self.fact(record, Fact::Model(model));
         }
         Holds::Metadata("turn_context")
     }
 
     fn usage(&mut self, to: &mut Conversation, payload: &Object<'_>) -> Holds {
         if let Some(node) = self.last_node {
-            to.node_mut(node).usage = payload.object("usage").and_then(|usage| usage_of(&usage));
+            let usage = payload.object("usage").and_then(|usage| usage_of(&usage));
+            to.node_mut(node).usage = usage.map(Box::new);
         }
         Holds::Metadata("token_usage_record")
     }
@@ -236,11 +283,13 @@ impl Reading for Rollout {
         }
         match &*kind {
             "session_meta" => self.header(record, &payload),
-            "response_item" => match self.item(to, record, &payload) {
-                Some(node) => {
+            "response_item" => match Item::of(record, &payload) {
+                Some(item) => {
+                    self.match_item(&item);
+                    let node = self.item(to, record, &payload, item);
                     self.last_node = Some(node);
                     self.step(record, Action::Item(node));
-                    Holds::Nodes(vec![node])
+                    Holds::Nodes(vec![node].into())
                 }
                 None => {
                     let item = payload.str("type").unwrap_or_default();
@@ -249,7 +298,7 @@ impl Reading for Rollout {
             },
             "compacted" => self.compaction(to, record, &payload),
             "event_msg" => self.event(to, record, &payload),
-            "turn_context" => self.model(record, &payload),
+            "turn_context" => self.model(to, record, &payload),
             "token_usage_record" => self.usage(to, &payload),
             "world_state" => Holds::Raw(Cow::Borrowed("world_state")),
             _ => to.unknown(&kind),
@@ -258,7 +307,7 @@ impl Reading for Rollout {
 }
 
 /// Events whose content is in other records as well, or of no use without the program.
-const KNOWN_EVENTS: [&str; 24] = [
+const KNOWN_EVENTS: [&str; 33] = [
     "agent_message",
     "agent_reasoning",
     "agent_reasoning_raw_content",
@@ -270,6 +319,15 @@ const KNOWN_EVENTS: [&str; 24] = [
     "exited_review_mode",
     "image_generation_end",
     "item_completed",
+    "item_completed AgentMessage",
+    "item_completed CommandExecution",
+    "item_completed ContextCompaction",
+    "item_completed FileChange",
+    "item_completed McpToolCall",
+    "item_completed Plan",
+    "item_completed Reasoning",
+    "item_completed UserMessage",
+    "item_completed WebSearch",
     "mcp_tool_call_end",
     "patch_apply_end",
     "plan_update",
@@ -284,104 +342,6 @@ const KNOWN_EVENTS: [&str; 24] = [
     "user_message",
     "web_search_end",
 ];
-
-/// Beginnings of texts that Codex puts into user messages by itself. Newer versions say so in the item.
-const CONTEXT_BEGINNINGS: [&str; 6] = [
-    "<environment_context>",
-    "<turn_aborted>",
-    "<subagent_notification>",
-    "# AGENTS.md",
-    "<skill",
-    "<user_instructions>",
-];
-
-fn content_of(item: &Object<'_>) -> Option<(NodeKind, Content)> {
-    let string = |key| item.str(key).map(Cow::into_owned);
-    let call = |name: Option<String>, input: Json| {
-        let content = Content {
-            name,
-            call_id: string("call_id").or_else(|| string("id")),
-            input: Some(input),
-            ..Content::default()
-        };
-        (NodeKind::ToolCall, content)
-    };
-    Some(match &*item.str("type")? {
-        "message" => {
-            let content = text_of(item.get("content")?, is_image);
-            (kind_of_message(item, &content), content)
-        }
-        "reasoning" => {
-            let texts = |key| {
-                item.get(key)
-                    .map(|raw| text_of(raw, is_image).text.unwrap_or_default())
-            };
-            let text = texts("summary").filter(|text| !text.is_empty());
-            let text = text.or_else(|| texts("content")).unwrap_or_default();
-            (NodeKind::Reasoning, Content::text(text))
-        }
-        "function_call" => {
-            let name = string("name").map(|name| match item.str("namespace") {
-                Some(namespace) => format!("{namespace}.{name}"),
-                None => name,
-            });
-            call(name, input_of(item.get("arguments")))
-        }
-        "custom_tool_call" => call(string("name"), Json::from(&*item.str("input")?)),
-        "local_shell_call" => call(Some("local_shell".into()), Json::from(item.get("action"))),
-        "function_call_output" | "custom_tool_call_output" => {
-            let output = text_of(item.get("output")?, is_image);
-            let content = Content {
-                output: Some(output.text.unwrap_or_default()),
-                name: string("name"),
-                call_id: string("call_id"),
-                images: output.images,
-                ..Content::default()
-            };
-            (NodeKind::ToolResult, content)
-        }
-        _ => return None,
-    })
-}
-
-/// Returns the input of a call: the JSON that the string of its arguments holds, or that string.
-fn input_of(arguments: Option<Raw<'_>>) -> Json {
-    let text = arguments.and_then(Raw::str);
-    let parsed = text.as_deref().and_then(|text| Raw::parse(text).ok());
-    match (parsed, text.as_deref()) {
-        (Some(parsed), _) => parsed.into(),
-        (None, Some(text)) => text.into(),
-        (None, None) => arguments.into(),
-    }
-}
-
-fn kind_of_message(message: &Object<'_>, content: &Content) -> NodeKind {
-    match message.str("role").as_deref() {
-        Some("assistant") => NodeKind::Assistant,
-        Some("user") if is_of_person(message, content) => NodeKind::User,
-        _ => NodeKind::Context,
-    }
-}
-
-/// Returns whether a person wrote a user message. Newer versions say of what kind its parts are.
-fn is_of_person(message: &Object<'_>, content: &Content) -> bool {
-    let details = message.object("internal_chat_message_metadata_passthrough");
-    let kinds = details.and_then(|details| details.read::<Vec<Str<'_>>>("content_item_kinds"));
-    let mut kinds = kinds.unwrap_or_default();
-    kinds.retain(|kind| kind != "unknown");
-    if kinds.is_empty() {
-        let text = content.text.as_deref().unwrap_or_default();
-        return !CONTEXT_BEGINNINGS
-            .iter()
-            .any(|start| text.starts_with(start));
-    }
-    let mut kinds = kinds.iter();
-    kinds.any(|kind| kind.starts_with("user.") || kind == "shell.user_command")
-}
-
-fn is_image(part: &Object<'_>) -> bool {
-    part.str("type").is_some_and(|kind| kind == "input_image")
-}
 
 fn usage_of(usage: &Object<'_>) -> Option<Usage> {
     let number = |key| usage.u64(key).unwrap_or_default();

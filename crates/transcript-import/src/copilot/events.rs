@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use transcript_format::object::{Object, Raw};
 
-use crate::conversation::{Content, Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::{Image, ImageData, StoredContent};
+use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
+use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
 use crate::parts::call_of;
-use crate::value::{objects, string};
+use crate::strings::{boxed, objects, string};
+use crate::text::Text;
 
 /// What the events of a log say.
 pub(super) struct Events {
@@ -18,10 +21,11 @@ pub(super) struct Events {
     pub(super) subagents: BTreeMap<String, Vec<NodeId>>,
     pub(super) has_header: bool,
     pub(super) policy: Policy,
-    seen: HashSet<String>,
-    calls: HashSet<String>,
+    /// The ids of all events, with the checksums of their records.
+    seen: HashSet<(Id, u32)>,
+    calls: HashSet<Id>,
     /// The tokens of requests whose answers have not come yet.
-    pending: HashMap<String, Usage>,
+    pending: HashMap<Id, Usage>,
     /// The tokens of the runs that ended, and of the requests since then.
     ended: Usage,
     running: Usage,
@@ -30,7 +34,7 @@ pub(super) struct Events {
 /// A step of the conversation.
 pub(super) enum Step {
     /// A message, a call or a result, with what the person typed if it is a prompt.
-    Node(NodeId, Option<String>),
+    Node(NodeId, Option<Box<Text>>),
     /// A summary takes the place of everything before it.
     Compaction(NodeId),
 }
@@ -68,48 +72,50 @@ impl Events {
 
     fn prompt(&mut self, event: &mut Event<'_, '_>) {
         let data = &event.data;
-        let typed = string(data, "content").unwrap_or_default();
-        let sent = string(data, "transformedContent").unwrap_or_else(|| typed.clone());
-        let content = Content {
-            text: Some(sent),
-            images: images_of(data),
-            ..Content::default()
+        let typed = event.record.text(data, "content");
+        let typed = typed.unwrap_or_else(|| Text::held(""));
+        let sent = event.record.text(data, "transformedContent");
+        let content = StoredContent {
+            text: Some(sent.unwrap_or_else(|| typed.clone())),
+            images: images_of(event.record, data),
+            ..StoredContent::default()
         };
         let place = data
             .get("transformedContent")
             .or_else(|| data.get("content"));
         let node = event.add(NodeKind::User, content, place);
-        self.take(event, Step::Node(node, Some(typed)));
+        self.take(event, Step::Node(node, Some(Box::new(typed))));
     }
 
     fn answer(&mut self, event: &mut Event<'_, '_>) {
         let data = event.data.clone();
-        let text = |key| data.str(key).filter(|text| !text.is_empty());
+        let record = event.record;
+        let text = |key| record.text(&data, key).filter(|text| !text.is_empty());
         for (key, kind) in [
             ("reasoningText", NodeKind::Reasoning),
             ("content", NodeKind::Assistant),
         ] {
             if let Some(text) = text(key) {
-                let node = event.add(kind, Content::text(text), data.get(key));
+                let node = event.add(kind, StoredContent::text(text), data.get(key));
                 self.take(event, Step::Node(node, None));
             }
         }
         for request in objects(data.get("toolRequests")) {
             self.call(event, &request, "name");
         }
-        let call = string(&data, "apiCallId").unwrap_or_default();
+        let call = Id::of(&data.str("apiCallId").unwrap_or_default());
         if let Some(last) = event.nodes.last() {
-            event.to.node_mut(*last).usage = self.pending.remove(&call);
+            event.to.node_mut(*last).usage = self.pending.remove(&call).map(Box::new);
         }
     }
 
     fn call(&mut self, event: &mut Event<'_, '_>, request: &Object<'_>, name: &str) {
-        let content = Content {
-            name: string(request, name),
-            call_id: string(request, "toolCallId"),
-            ..call_of(request, "arguments")
+        let content = StoredContent {
+            name: boxed(request, name),
+            call_id: boxed(request, "toolCallId"),
+            ..call_of(event.record, request, "arguments")
         };
-        self.calls.extend(content.call_id.clone());
+        self.calls.extend(content.call_id.as_deref().map(Id::of));
         let node = event.add(NodeKind::ToolCall, content, Some(request.raw()));
         self.take(event, Step::Node(node, None));
     }
@@ -118,7 +124,7 @@ impl Events {
     fn start(&mut self, event: &mut Event<'_, '_>) {
         let data = event.data.clone();
         let id = data.str("toolCallId").unwrap_or_default();
-        if self.policy == Policy::Recover && !self.calls.contains(&*id) {
+        if self.policy == Policy::Recover && !self.calls.contains(&Id::of(&id)) {
             self.call(event, &data, "toolName");
         }
     }
@@ -130,11 +136,12 @@ impl Events {
         let of_result = result.as_ref().and_then(|result| result.get("content"));
         let of_error = error.as_ref().and_then(|error| error.get("message"));
         let place = of_result.or(of_error);
-        let content = Content {
-            output: Some(place.map(text_of).unwrap_or_default()),
-            call_id: string(&data, "toolCallId"),
+        let output = place.map(|value| event.record.text_or_json_of(value));
+        let content = StoredContent {
+            output: Some(output.unwrap_or_else(|| Text::held(""))),
+            call_id: boxed(&data, "toolCallId"),
             is_error: data.bool("success") == Some(false),
-            ..Content::default()
+            ..StoredContent::default()
         };
         let node = event.add(NodeKind::ToolResult, content, place);
         self.take(event, Step::Node(node, None));
@@ -142,11 +149,11 @@ impl Events {
 
     fn compaction(&mut self, event: &mut Event<'_, '_>) {
         let data = event.data.clone();
-        let Some(summary) = data.str("summaryContent") else {
+        let Some(summary) = event.record.text(&data, "summaryContent") else {
             return;
         };
         let place = data.get("summaryContent");
-        let node = event.add(NodeKind::Summary, Content::text(summary), place);
+        let node = event.add(NodeKind::Summary, StoredContent::text(summary), place);
         if data.bool("success") != Some(false) {
             self.take(event, Step::Compaction(node));
         }
@@ -154,7 +161,7 @@ impl Events {
 
     /// Adds a step to the conversation, or its node to that of a subagent.
     fn take(&mut self, event: &Event<'_, '_>, step: Step) {
-        match event.record.string("agentId") {
+        match string(&event.record.object, "agentId") {
             Some(agent) => {
                 let (Step::Node(node, _) | Step::Compaction(node)) = step;
                 self.subagents.entry(agent).or_default().push(node);
@@ -167,7 +174,7 @@ impl Events {
         let Some(usage) = data.object("usage") else {
             return;
         };
-        let call = string(&usage, "apiCallId").unwrap_or_default();
+        let call = Id::of(&usage.str("apiCallId").unwrap_or_default());
         let usage = usage_of(&usage);
         self.running += usage;
         self.pending.insert(call, usage);
@@ -209,11 +216,13 @@ impl Reading for Events {
         let Some(data) = record.object.object("data") else {
             return to.unknown(&kind);
         };
-        // A line that stands there twice is one event.
-        if record.string("id").is_some_and(|id| !self.seen.insert(id)) {
+        // A line that is there twice is one event.
+        let checksum = crc32fast::hash(record.object.text().as_bytes());
+        let id = Id::in_field(&record.object, "id").map(|id| (id, checksum));
+        if id.is_some_and(|id| !self.seen.insert(id)) {
             return Holds::Raw(Cow::Borrowed("copy"));
         }
-        to.metadata.updated = record.string("timestamp");
+        to.metadata.updated = string(&record.object, "timestamp");
         let is_of_subagent = record.object.get("agentId").is_some_and(|id| !id.is_null());
         let mut event = Event {
             to,
@@ -246,7 +255,7 @@ impl Reading for Events {
         }
         let nodes = event.nodes;
         match KNOWN_EVENTS.iter().find(|known| **known == kind) {
-            _ if !nodes.is_empty() => Holds::Nodes(nodes),
+            _ if !nodes.is_empty() => Holds::Nodes(nodes.into()),
             Some(known) => Holds::Raw(Cow::Borrowed(known)),
             None if kind.starts_with("model.") => Holds::Raw(Cow::Owned(kind.into_owned())),
             None => to.unknown(&kind),
@@ -287,36 +296,32 @@ struct Event<'c, 'r> {
 }
 
 impl Event<'_, '_> {
-    fn add(&mut self, kind: NodeKind, content: Content, place: Option<Raw<'_>>) -> NodeId {
+    fn add(&mut self, kind: NodeKind, content: StoredContent, place: Option<Raw<'_>>) -> NodeId {
         let mut node = Node::new(kind, content);
         let place = place.map(|raw| self.record.place_of(raw));
         node.origin = Some(place.unwrap_or(self.record.place));
         node.record_id = self.record.string("id");
         node.time = self.record.string("timestamp");
-        node.model = string(&self.data, "model");
+        node.model = self.data.str("model").map(|model| self.to.name(&model));
         let id = self.to.add(node);
         self.nodes.push(id);
         id
     }
 }
 
-/// Returns the text of a result, or its JSON.
-fn text_of(value: Raw<'_>) -> String {
-    match value.str() {
-        Some(text) => text.into_owned(),
-        None => value.text().to_owned(),
-    }
-}
-
-fn images_of(message: &Object<'_>) -> usize {
-    let attachments = objects(message.get("attachments"));
-    let is_image = |attachment: &Object<'_>| {
-        let kind = attachment
-            .str("mimeType")
-            .or_else(|| attachment.str("type"));
-        kind.is_some_and(|kind| kind.starts_with("image"))
-    };
-    attachments.filter(is_image).count()
+/// Returns the images among the attachments of a prompt, which are files.
+fn images_of(record: &Record<'_>, message: &Object<'_>) -> Box<[Image]> {
+    let images = objects(message.get("attachments")).filter_map(|attachment| {
+        let mime = boxed(&attachment, "mimeType");
+        let kind = mime.clone().or_else(|| boxed(&attachment, "type"));
+        let path = record.text(&attachment, "path");
+        kind.filter(|kind| kind.starts_with("image"))
+            .map(|_| Image {
+                media_type: mime,
+                data: path.map_or(ImageData::Unknown, ImageData::Path),
+            })
+    });
+    images.collect()
 }
 
 fn usage_of(usage: &Object<'_>) -> Usage {

@@ -8,10 +8,11 @@ mod send;
 
 use transcript_format::object::Object;
 
-use crate::conversation::{Conversation, DamageKind, Place};
+use crate::conversation::{Conversation, DamageKind};
 use crate::dialect::{Dialect, Policy, Session};
+use crate::place::Place;
 use crate::source::{Store, name_of};
-use crate::value::string;
+use crate::strings::string;
 use crate::{Agent, Error, lines};
 
 use events::Events;

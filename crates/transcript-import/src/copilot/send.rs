@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::events::{Events, Step};
 use crate::calls::Missing;
-use crate::conversation::{BranchKind, Content, Conversation, NodeId, NodeKind};
+use crate::content::StoredContent;
+use crate::conversation::{BranchKind, Conversation, NodeId, NodeKind};
+use crate::text::{Text, TextBuilder};
 
 /// What Copilot CLI tells the model about a call whose result it does not have.
 const MISSING: Missing = Missing {
@@ -23,7 +25,7 @@ pub(super) fn choose(to: &mut Conversation, events: Events) {
         match step {
             Step::Node(node, typed) => {
                 if let Some(typed) = typed {
-                    prompts.texts.push(typed);
+                    prompts.texts.push(*typed);
                     prompts.nodes.push(node);
                 }
                 live.push(node);
@@ -43,35 +45,38 @@ pub(super) fn choose(to: &mut Conversation, events: Events) {
 /// All prompts so far. Every compaction lists them again.
 #[derive(Default)]
 struct Prompts {
-    texts: Vec<String>,
+    texts: Vec<Text>,
     nodes: Vec<NodeId>,
 }
 
 impl Prompts {
     /// Returns the message that takes the place of everything so far.
     fn with_summary(&self, to: &mut Conversation, summary: NodeId) -> NodeId {
-        let prompts = self.texts.iter();
-        let prompts: String = prompts
-            .map(|prompt| format!("<user_message>\n{prompt}\n</user_message>\n"))
-            .collect();
-        let of_summary = to.content_of(summary).text.as_deref().unwrap_or_default();
-        let text = format!(
+        let mut text = TextBuilder::default().held(
             "Some of the conversation history has been summarized to free up context.\n\n\
              You were originally given instructions from a user over one or more turns. \
-             Here were the user messages:\n{prompts}\n\
-             Here is a summary of the prior context:\n<summary>\n{of_summary}\n</summary>\n"
+             Here were the user messages:\n",
         );
+        for prompt in &self.texts {
+            text = text.held("<user_message>\n").text(prompt);
+            text = text.held("\n</user_message>\n");
+        }
+        text = text.held("\nHere is a summary of the prior context:\n<summary>\n");
+        if let Some(summary) = &to.stored(summary).text {
+            text = text.text(summary);
+        }
+        let text = text.held("\n</summary>\n").finish();
         let of = self.nodes.iter().copied().chain([summary]).collect();
-        to.make(NodeKind::User, Content::text(text), of)
+        to.make(NodeKind::User, StoredContent::text(text), of)
     }
 }
 
 /// Puts the results of the calls of a message behind them, in the order of the calls: they are stored as they were completed.
 fn in_order_of_calls(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
-    let call_of = |to: &Conversation, id: NodeId| to.content_of(id).call_id.clone();
+    let call_of = |to: &Conversation, id: NodeId| to.stored(id).call_id.clone();
     let is = |to: &Conversation, id: NodeId, kind| to.node(id).kind == kind;
-    let mut results: HashMap<String, NodeId> = HashMap::new();
-    let calls: HashSet<String> = nodes
+    let mut results: HashMap<Box<str>, NodeId> = HashMap::new();
+    let calls: HashSet<Box<str>> = nodes
         .iter()
         .filter(|id| is(to, **id, NodeKind::ToolCall))
         .filter_map(|id| call_of(to, *id))

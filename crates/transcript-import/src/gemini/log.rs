@@ -1,26 +1,29 @@
 //! The log of one file: messages, and changes to the list of messages.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use transcript_format::object::{Object, Raw};
 
-use crate::conversation::{
-    BranchKind, Content, Conversation, Holds, Node, NodeId, NodeKind, Usage,
-};
+use crate::content::StoredContent;
+use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
+use crate::escapes::Fingerprint;
+use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
 use crate::parts::{Made, call_of, nodes_of};
-use crate::value::{objects, string};
+use crate::strings::{boxed, objects, string};
+use crate::text::{Text, TextBuilder};
 
 /// The list of messages that the records so far lead to, and what they removed.
 pub(super) struct Log {
     pub(super) list: Vec<Message>,
     pub(super) gone: Vec<(BranchKind, Vec<NodeId>)>,
     /// The places of the messages in the list, by id.
-    places: HashMap<String, usize>,
+    places: HashMap<Id, usize>,
     /// What older records of a message say and newer ones leave out.
-    details: HashMap<String, Details>,
+    details: HashMap<Id, Details>,
     /// The last list with a prompt or an answer, if one without took its place.
     wiped: Option<Vec<Message>>,
     policy: Policy,
@@ -29,19 +32,21 @@ pub(super) struct Log {
 /// A message of the list.
 #[derive(Clone)]
 pub(super) struct Message {
-    id: String,
-    pub(super) nodes: Vec<NodeId>,
+    id: Id,
+    pub(super) nodes: Box<[NodeId]>,
     /// Whether it goes to the model: notes and commands do not.
     pub(super) is_sent: bool,
     /// Whether it is a prompt or an answer.
     is_talk: bool,
+    /// The fingerprint of its summary, if it is one.
+    summary: Option<u64>,
 }
 
 /// What a resume leaves out when it writes a message again.
 #[derive(Clone, Default)]
 struct Details {
-    model: Option<String>,
-    usage: Option<Usage>,
+    model: Option<Arc<str>>,
+    usage: Option<Box<Usage>>,
 }
 
 impl Log {
@@ -92,18 +97,18 @@ impl Log {
         match self.places.get(&message.id) {
             Some(&place) => {
                 let old = std::mem::replace(&mut self.list[place], message);
-                self.gone.push((BranchKind::Superseded, old.nodes));
+                self.gone.push((BranchKind::Superseded, old.nodes.into()));
             }
             None => {
-                self.places.insert(message.id.clone(), self.list.len());
+                self.places.insert(message.id, self.list.len());
                 self.list.push(message);
             }
         }
     }
 
     /// Removes a message and all after it; all messages when there is none with this id.
-    fn rewind(&mut self, id: &str) {
-        let place = self.places.get(id).copied().unwrap_or_default();
+    fn rewind(&mut self, id: Id) {
+        let place = self.places.get(&id).copied().unwrap_or_default();
         let removed = self.list.split_off(place);
         for message in &removed {
             self.places.remove(&message.id);
@@ -113,23 +118,18 @@ impl Log {
     }
 
     /// Takes another list.
-    fn replace(&mut self, to: &Conversation, list: Vec<Message>) {
+    fn replace(&mut self, list: Vec<Message>) {
         self.places.clear();
         let old = std::mem::take(&mut self.list);
         for message in list {
             self.put(message);
         }
-        let ids: BTreeSet<&str> = self.list.iter().map(|message| &*message.id).collect();
-        let has_summary = |list: &[Message]| {
-            let mut nodes = list.iter().flat_map(|message| &message.nodes);
-            nodes
-                .find(|id| to.node(**id).kind == NodeKind::Summary)
-                .map(|id| to.content_of(*id))
-        };
-        let new_summary = has_summary(&self.list);
-        let is_compaction = new_summary.is_some() && new_summary != has_summary(&old);
+        let ids: HashSet<Id> = self.list.iter().map(|message| message.id).collect();
+        let summary = |list: &[Message]| list.iter().find_map(|message| message.summary);
+        let new_summary = summary(&self.list);
+        let is_compaction = new_summary.is_some() && new_summary != summary(&old);
         let (again, gone): (Vec<&Message>, Vec<&Message>) =
-            old.iter().partition(|message| ids.contains(&*message.id));
+            old.iter().partition(|message| ids.contains(&message.id));
         let nodes = |of: Vec<&Message>| of.iter().flat_map(|m| m.nodes.clone()).collect();
         let kind = if is_compaction {
             BranchKind::Compacted
@@ -152,11 +152,11 @@ impl Log {
     ) -> Option<Message> {
         let kind = message.str("type")?;
         let made = match &*kind {
-            "user" => nodes_of(message.get("content")?, false),
-            "gemini" => answer(message),
+            "user" => nodes_of(record, message.get("content")?, false),
+            "gemini" => answer(record, message),
             "info" | "error" | "warning" => {
                 let content = message.get("content")?;
-                let mut notes = nodes_of(content, false);
+                let mut notes = nodes_of(record, content, false);
                 notes
                     .iter_mut()
                     .for_each(|note| note.kind = NodeKind::Context);
@@ -164,39 +164,41 @@ impl Log {
             }
             _ => return None,
         };
-        let id = string(message, "id").unwrap_or_default();
-        let text = || {
-            made.iter()
-                .filter_map(|made| made.content.text.as_deref())
-                .next()
-        };
-        let is_command = || text().is_some_and(|text| text.starts_with(['/', '?']));
+        let id = Id::of(&message.str("id").unwrap_or_default());
+        let text = || made.iter().find(|made| made.content.text.is_some());
+        let is_command = || text().is_some_and(|made| made.start().starts_with(['/', '?']));
         let is_sent = match &*kind {
             "user" => !is_command(),
             kind => kind == "gemini",
         };
-        let details = self.details.entry(id.clone()).or_default();
-        if let Some(model) = string(message, "model") {
-            to.metadata.model = Some(model.clone());
-            details.model = Some(model);
+        let details = self.details.entry(id).or_default();
+        if let Some(model) = message.str("model") {
+            details.model = Some(to.name(&model));
+            to.metadata.model = Some(model.into_owned());
         }
         if let Some(tokens) = message.object("tokens") {
-            details.usage = Some(usage_of(&tokens));
+            details.usage = Some(Box::new(usage_of(&tokens)));
         }
         let mut nodes = Vec::new();
-        for made in made {
+        let mut summary = None;
+        for mut made in made {
+            made.kind = kind_of(&made);
+            if made.kind == NodeKind::Summary && summary.is_none() {
+                summary = made.body.map(Fingerprint::of_body);
+            }
             nodes.push(add(to, record, message, made, details));
         }
         if let Some(last) = nodes.last().filter(|_| kind == "gemini") {
-            to.node_mut(*last).usage = details.usage;
+            to.node_mut(*last).usage.clone_from(&details.usage);
         }
         let is_talk =
             |id: &NodeId| !matches!(to.node(*id).kind, NodeKind::Context | NodeKind::Summary);
         Some(Message {
             id,
             is_talk: is_sent && nodes.iter().any(is_talk) || kind == "gemini",
-            nodes,
+            nodes: nodes.into(),
             is_sent,
+            summary,
         })
     }
 
@@ -212,11 +214,11 @@ impl Log {
         let list: Vec<Message> = messages
             .filter_map(|message| self.message(to, record, &message))
             .collect();
-        let nodes = list
+        let nodes: Box<[NodeId]> = list
             .iter()
             .flat_map(|message| message.nodes.clone())
             .collect();
-        self.replace(to, list);
+        self.replace(list);
         Holds::Nodes(nodes)
     }
 }
@@ -245,16 +247,15 @@ impl Reading for Log {
         }
         let object = &record.object;
         let is_known = || {
-            object
-                .str("id")
-                .is_some_and(|id| self.places.contains_key(&*id))
+            let id = Id::in_field(object, "id");
+            id.is_some_and(|id| self.places.contains_key(&id))
         };
         if record.form == Form::Torn && is_known() {
             // The older record of the message is whole.
             return Holds::Damaged;
         }
-        if let Some(id) = object.str("$rewindTo") {
-            self.rewind(&id);
+        if let Some(id) = Id::in_field(object, "$rewindTo") {
+            self.rewind(id);
             return Holds::Raw(Cow::Borrowed("$rewindTo"));
         }
         if let Some(set) = object.object("$set") {
@@ -291,6 +292,15 @@ fn learn(to: &mut Conversation, header: &Object<'_>) {
     }
 }
 
+/// Returns the kind of a node by its text: Gemini CLI adds its own texts as prompts.
+fn kind_of(made: &Made<'_>) -> NodeKind {
+    match made.kind {
+        NodeKind::User if made.start().starts_with("<session_context>") => NodeKind::Context,
+        NodeKind::User if made.start().starts_with("<state_snapshot>") => NodeKind::Summary,
+        kind => kind,
+    }
+}
+
 fn add(
     to: &mut Conversation,
     record: &Record<'_>,
@@ -298,16 +308,11 @@ fn add(
     made: Made<'_>,
     details: &Details,
 ) -> NodeId {
-    let text = made.content.text.as_deref().unwrap_or_default();
-    let kind = match made.kind {
-        NodeKind::User if text.starts_with("<session_context>") => NodeKind::Context,
-        NodeKind::User if text.starts_with("<state_snapshot>") => NodeKind::Summary,
-        kind => kind,
-    };
+    let kind = made.kind;
     let mut node = Node::new(kind, made.content);
     node.origin = Some(record.place_of(made.place));
-    node.record_id = string(message, "id");
-    node.time = string(message, "timestamp");
+    node.record_id = boxed(message, "id");
+    node.time = boxed(message, "timestamp");
     if !matches!(kind, NodeKind::User | NodeKind::Context | NodeKind::Summary) {
         node.model.clone_from(&details.model);
     }
@@ -315,10 +320,10 @@ fn add(
 }
 
 /// Returns the nodes of an answer: thoughts, text, calls, and the results of the calls.
-fn answer<'a>(message: &Object<'a>) -> Vec<Made<'a>> {
+fn answer<'a>(record: &Record<'_>, message: &Object<'a>) -> Vec<Made<'a>> {
     let content = message.get("content");
     let said = content
-        .map(|content| nodes_of(content, true))
+        .map(|content| nodes_of(record, content, true))
         .unwrap_or_default();
     let is_complete =
         |made: &Made<'_>| matches!(made.kind, NodeKind::ToolCall | NodeKind::Reasoning);
@@ -326,28 +331,39 @@ fn answer<'a>(message: &Object<'a>) -> Vec<Made<'a>> {
         return said;
     }
     let thoughts = objects(message.get("thoughts")).map(|thought| {
-        let field = |key| thought.str(key).unwrap_or_default();
-        let text = format!("**{}** {}", field("subject"), field("description"));
-        made_of(NodeKind::Reasoning, Content::text(text), thought.raw())
+        let mut text = TextBuilder::default();
+        for (key, before) in [("subject", "**"), ("description", "** ")] {
+            text = text.held(before);
+            if let Some(field) = record.text(&thought, key) {
+                text = text.text(&field);
+            }
+        }
+        let content = StoredContent::text(text.finish());
+        made_of(NodeKind::Reasoning, content, thought.raw())
     });
     let mut nodes: Vec<Made<'a>> = thoughts.collect();
-    let is_empty = |made: &Made<'_>| made.content.text.as_deref() == Some("");
+    let is_empty = |made: &Made<'_>| made.content.text.as_ref().is_some_and(Text::is_empty);
     nodes.extend(said.into_iter().filter(|made| !is_empty(made)));
     let calls: Vec<Object<'a>> = objects(message.get("toolCalls")).collect();
-    let made = calls
-        .iter()
-        .map(|call| made_of(NodeKind::ToolCall, call_of(call, "args"), call.raw()));
+    let made = calls.iter().map(|call| {
+        made_of(
+            NodeKind::ToolCall,
+            call_of(record, call, "args"),
+            call.raw(),
+        )
+    });
     nodes.extend(made);
     let results = calls.iter().filter_map(|call| call.get("result"));
-    nodes.extend(results.flat_map(|result| nodes_of(result, false)));
+    nodes.extend(results.flat_map(|result| nodes_of(record, result, false)));
     nodes
 }
 
-fn made_of(kind: NodeKind, content: Content, place: Raw<'_>) -> Made<'_> {
+fn made_of(kind: NodeKind, content: StoredContent, place: Raw<'_>) -> Made<'_> {
     Made {
         kind,
         content,
         place,
+        body: None,
     }
 }
 

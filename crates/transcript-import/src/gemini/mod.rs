@@ -12,7 +12,7 @@ use transcript_format::object::Object;
 use crate::conversation::{BranchKind, Conversation, NodeId, Usage};
 use crate::dialect::{Dialect, Policy, Session};
 use crate::source::{Store, name_of};
-use crate::value::string;
+use crate::strings::string;
 use crate::{Agent, Error, lines};
 
 use log::Log;
@@ -131,11 +131,11 @@ fn choose(to: &mut Conversation, mut logs: Vec<Log>, policy: Policy) {
         }
         for message in log.list {
             if !message.is_sent {
-                to.branch(BranchKind::Unsent, message.nodes);
+                to.branch(BranchKind::Unsent, message.nodes.into());
             } else if Some(number) == live {
                 to.live.extend(message.nodes);
             } else {
-                to.branch(BranchKind::Superseded, message.nodes);
+                to.branch(BranchKind::Superseded, message.nodes.into());
             }
         }
     }
@@ -145,7 +145,10 @@ fn choose(to: &mut Conversation, mut logs: Vec<Log>, policy: Policy) {
 /// Returns the tokens of the live responses.
 fn usage(to: &Conversation) -> Usage {
     let mut sum = Usage::default();
-    let usages = to.live.iter().filter_map(|id: &NodeId| to.node(*id).usage);
-    usages.for_each(|usage| sum += usage);
+    let usages = to
+        .live
+        .iter()
+        .filter_map(|id: &NodeId| to.node(*id).usage.as_deref());
+    usages.for_each(|usage| sum += *usage);
     sum
 }

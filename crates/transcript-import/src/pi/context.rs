@@ -1,11 +1,12 @@
 //! What of a tree of Pi goes to the model.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use super::file::{Entry, File, Role};
 use crate::calls::Missing;
 use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId, Usage};
 use crate::dialect::Policy;
+use crate::ids::Id;
 use crate::tree::Tree;
 
 /// What Pi tells the model about a call whose result it does not have.
@@ -48,16 +49,16 @@ pub(super) fn choose(to: &mut Conversation, file: &File, policy: Policy) {
 }
 
 /// The ids on the path: a record off the path with one of them is a copy that a later line replaced.
-struct Copies<'a>(BTreeSet<&'a str>);
+struct Copies(HashSet<Id>);
 
-impl<'a> Copies<'a> {
-    fn of(entries: &'a [Entry], on_path: &[bool]) -> Self {
+impl Copies {
+    fn of(entries: &[Entry], on_path: &[bool]) -> Self {
         let on_path = entries.iter().zip(on_path).filter(|(_, is)| **is);
-        Self(on_path.map(|(entry, _)| &*entry.link.id).collect())
+        Self(on_path.map(|(entry, _)| entry.link.id).collect())
     }
 
     fn has(&self, entry: &Entry) -> bool {
-        self.0.contains(&*entry.link.id)
+        self.0.contains(&entry.link.id)
     }
 }
 
@@ -78,11 +79,11 @@ fn refuse(to: &mut Conversation, file: &File, is_cycle: bool, policy: Policy) {
 
 /// Returns the nodes of a path after compactions and edits.
 fn context(to: &mut Conversation, path: &[&Entry]) -> Vec<NodeId> {
-    let mut edits: HashMap<&str, &Entry> = HashMap::new();
+    let mut edits: HashMap<Id, &Entry> = HashMap::new();
     let mut superseded = Vec::new();
     for entry in path {
         if let Role::Edit(target) = &entry.role
-            && let Some(older) = edits.insert(target, entry)
+            && let Some(older) = edits.insert(*target, entry)
         {
             superseded.extend(&older.nodes);
         }
@@ -129,7 +130,7 @@ fn context(to: &mut Conversation, path: &[&Entry]) -> Vec<NodeId> {
 
 /// The nodes that are sent, while a path is followed.
 struct Sent<'a> {
-    edits: HashMap<&'a str, &'a Entry>,
+    edits: HashMap<Id, &'a Entry>,
     live: Vec<NodeId>,
     superseded: Vec<NodeId>,
 }
@@ -137,7 +138,7 @@ struct Sent<'a> {
 impl Sent<'_> {
     fn add(&mut self, entry: &Entry) {
         match &entry.role {
-            Role::Message | Role::System => match self.edits.get(&*entry.link.id) {
+            Role::Message | Role::System => match self.edits.get(&entry.link.id) {
                 Some(edit) => {
                     self.superseded.extend(&entry.nodes);
                     self.live.extend(&edit.nodes);
@@ -159,8 +160,8 @@ impl Sent<'_> {
 fn usage(to: &Conversation, path: &[&Entry]) -> Usage {
     let mut sum = Usage::default();
     for node in path.iter().flat_map(|entry| &entry.nodes) {
-        if let Some(usage) = to.node(*node).usage {
-            sum += usage;
+        if let Some(usage) = &to.node(*node).usage {
+            sum += **usage;
         }
     }
     sum

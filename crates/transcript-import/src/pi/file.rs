@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 
-use transcript_format::json::Json;
 use transcript_format::object::{Object, Raw};
 
-use crate::conversation::{Content, Conversation, Holds, Node, NodeId, NodeKind, Place, Usage};
+use crate::content::{Image, StoredContent};
+use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
+use crate::ids::Id;
 use crate::lines::{Reading, Record};
+use crate::place::Place;
+use crate::strings::{boxed, objects, string};
+use crate::text::{Text, TextBuilder};
 use crate::tree::Link;
-use crate::value::{objects, string, text_of};
+use crate::value::{image_in, text_of};
 
 /// The records of a file, in their order.
 pub(super) struct File {
@@ -23,7 +27,7 @@ pub(super) struct Entry {
     pub(super) link: Link,
     pub(super) role: Role,
     /// Its nodes. The content that an edit puts in the place of another one belongs to the edit.
-    pub(super) nodes: Vec<NodeId>,
+    pub(super) nodes: Box<[NodeId]>,
 }
 
 /// What a record is to the conversation.
@@ -36,9 +40,9 @@ pub(super) enum Role {
     /// It is shown and not sent: failed answers, commands that the person keeps from the model.
     Silent,
     /// The entries before it are gone, except those from this id on.
-    Compaction(Option<String>),
+    Compaction(Option<Id>),
     /// The record with this id has the nodes of this one instead of its own; none if it is dropped.
-    Edit(String),
+    Edit(Id),
     /// A fact about the session.
     Fact,
 }
@@ -70,7 +74,7 @@ impl File {
             "bashExecution" => {
                 nodes.add(
                     NodeKind::User,
-                    Content::text(text_of_command(message)),
+                    StoredContent::text(text_of_command(nodes.record, message)),
                     message.raw(),
                 );
                 let is_hidden = message.bool("excludeFromContext") == Some(true);
@@ -82,15 +86,13 @@ impl File {
             }
             "system" => {
                 let sections = message.get("sections").filter(|raw| !raw.is_null());
-                let text = sections.map_or_else(
-                    || {
-                        text_of(
-                            message.get("content").unwrap_or_else(|| message.raw()),
-                            is_image,
-                        )
-                    },
-                    |sections| Content::text(sections.text()),
-                );
+                let text = match sections {
+                    Some(sections) => StoredContent::text(nodes.record.json_of(sections)),
+                    None => {
+                        let content = message.get("content").unwrap_or_else(|| message.raw());
+                        text_of(nodes.record, content, image_of)
+                    }
+                };
                 nodes.add(NodeKind::Context, text, message.raw());
                 Role::System
             }
@@ -109,7 +111,7 @@ impl File {
 
     /// Reads an edit. Its content is like that of the record that it changes.
     fn edit(&self, nodes: &mut Nodes<'_, '_>, edit: &Object<'_>) -> Role {
-        let target = string(edit, "targetId").unwrap_or_default();
+        let target = Id::of(&edit.str("targetId").unwrap_or_default());
         let replacement = edit.object("replacement");
         if let Some(replacement) = &replacement {
             let mut before = self.entries.iter().rev();
@@ -121,15 +123,16 @@ impl File {
                 Some(NodeKind::ToolResult) => "toolResult",
                 _ => "user",
             };
-            let call = first.map(|node| node.content.clone()).unwrap_or_default();
+            let name = first.and_then(|node| node.content.name.clone());
+            let call_id = first.and_then(|node| node.content.call_id.clone());
             let added = nodes.all.len();
             nodes.add_content(role, replacement, replacement);
             // The edit of a result does not repeat which call it answers.
             for id in nodes.all.split_at(added).1 {
                 let content = &mut nodes.to.node_mut(*id).content;
                 if role == "toolResult" {
-                    content.call_id = call.call_id.clone();
-                    content.name = call.name.clone();
+                    content.call_id.clone_from(&call_id);
+                    content.name.clone_from(&name);
                 }
             }
         }
@@ -158,7 +161,7 @@ impl Reading for File {
         if kind == "session" {
             return self.header(to, entry);
         }
-        let Some(id) = string(entry, "id") else {
+        let Some(id) = Id::in_field(entry, "id") else {
             return to.unknown(&kind);
         };
         if let Some(time) = string(entry, "timestamp") {
@@ -180,12 +183,9 @@ impl Reading for File {
                 Role::Message
             }
             "custom" => {
-                let data = entry.get("data").map(|data| data.text().to_owned());
-                nodes.add(
-                    NodeKind::Context,
-                    Content::text(data.unwrap_or_default()),
-                    entry.raw(),
-                );
+                let data = entry.get("data").map(|data| record.json_of(data));
+                let data = data.unwrap_or_else(|| Text::held(""));
+                nodes.add(NodeKind::Context, StoredContent::text(data), entry.raw());
                 Role::Silent
             }
             "branch_summary" => {
@@ -194,7 +194,7 @@ impl Reading for File {
             }
             "compaction" => {
                 nodes.add_summary(entry);
-                Role::Compaction(string(entry, "firstKeptEntryId"))
+                Role::Compaction(Id::in_field(entry, "firstKeptEntryId"))
             }
             "context_edit" => self.edit(&mut nodes, entry),
             "model_change" => {
@@ -209,11 +209,11 @@ impl Reading for File {
             }
             _ => Role::Fact,
         };
-        let nodes = nodes.all;
+        let nodes: Box<[NodeId]> = nodes.all.into();
         self.entries.push(Entry {
             link: Link {
                 id,
-                parent: string(entry, "parentId"),
+                parent: Id::in_field(entry, "parentId"),
                 place: record.place,
             },
             role,
@@ -245,7 +245,7 @@ struct Nodes<'c, 'r> {
 }
 
 impl Nodes<'_, '_> {
-    fn add(&mut self, kind: NodeKind, content: Content, raw: Raw<'_>) {
+    fn add(&mut self, kind: NodeKind, content: StoredContent, raw: Raw<'_>) {
         let origin: Place = self.record.place_of(raw);
         let mut node = Node::new(kind, content);
         node.origin = Some(origin);
@@ -256,8 +256,9 @@ impl Nodes<'_, '_> {
 
     fn add_summary(&mut self, entry: &Object<'_>) {
         let summary = entry.get("summary").unwrap_or_else(|| entry.raw());
-        let text = summary.str().unwrap_or_default();
-        self.add(NodeKind::Summary, Content::text(text), summary);
+        let text = self.record.text_of(summary);
+        let text = text.unwrap_or_else(|| Text::held(""));
+        self.add(NodeKind::Summary, StoredContent::text(text), summary);
     }
 
     /// Adds the content of a message of a role. `details` has what stands beside the content.
@@ -269,40 +270,53 @@ impl Nodes<'_, '_> {
                 for part in objects(Some(content)) {
                     self.add_part(&part);
                 }
+                let model = details.str("model").map(|model| self.to.name(&model));
                 for id in self.all.split_at(first).1 {
-                    self.to.node_mut(*id).model = string(details, "model");
+                    self.to.node_mut(*id).model.clone_from(&model);
                 }
                 if let Some(last) = self.all.last() {
-                    self.to.node_mut(*last).usage = details.object("usage").map(|u| usage_of(&u));
+                    let usage = details.object("usage").map(|usage| usage_of(&usage));
+                    self.to.node_mut(*last).usage = usage.map(Box::new);
                 }
             }
-            "assistant" => self.add(NodeKind::Assistant, text_of(content, is_image), content),
+            "assistant" => self.add(
+                NodeKind::Assistant,
+                text_of(self.record, content, image_of),
+                content,
+            ),
             "toolResult" => {
-                let text = text_of(content, is_image);
-                let result = Content {
-                    output: Some(text.text.unwrap_or_default()),
-                    name: string(details, "toolName"),
-                    call_id: string(details, "toolCallId"),
+                let text = text_of(self.record, content, image_of);
+                let result = StoredContent {
+                    output: text.text,
+                    name: boxed(details, "toolName"),
+                    call_id: boxed(details, "toolCallId"),
                     is_error: details.bool("isError") == Some(true),
                     images: text.images,
-                    ..Content::default()
+                    ..StoredContent::default()
                 };
                 self.add(NodeKind::ToolResult, result, content);
             }
-            _ => self.add(NodeKind::User, text_of(content, is_image), content),
+            _ => self.add(
+                NodeKind::User,
+                text_of(self.record, content, image_of),
+                content,
+            ),
         }
     }
 
     fn add_part(&mut self, part: &Object<'_>) {
-        let text = |key| Content::text(part.str(key).unwrap_or_default());
+        let text = |key| {
+            let text = self.record.text(part, key);
+            StoredContent::text(text.unwrap_or_else(|| Text::held("")))
+        };
         let (kind, content) = match part.str("type").as_deref() {
             Some("thinking") => (NodeKind::Reasoning, text("thinking")),
             Some("toolCall") => {
-                let content = Content {
-                    name: string(part, "name"),
-                    call_id: string(part, "id"),
-                    input: Some(Json::from(part.get("arguments"))),
-                    ..Content::default()
+                let content = StoredContent {
+                    name: boxed(part, "name"),
+                    call_id: boxed(part, "id"),
+                    input: Some(self.record.input_of(part.get("arguments"))),
+                    ..StoredContent::default()
                 };
                 (NodeKind::ToolCall, content)
             }
@@ -318,29 +332,33 @@ pub(super) fn id_in_name(name: &str) -> &str {
     stem.rsplit_once('_').map_or(stem, |(_, id)| id)
 }
 
-fn is_image(part: &Object<'_>) -> bool {
-    part.str("type").is_some_and(|kind| kind == "image")
+fn image_of(record: &Record<'_>, part: &Object<'_>) -> Option<Image> {
+    let is_image = part.str("type").is_some_and(|kind| kind == "image");
+    is_image.then(|| image_in(record, part))
 }
 
 /// Returns the text by which Pi tells the model of a command that the person ran.
-fn text_of_command(command: &Object<'_>) -> String {
-    let field = |key| command.str(key).unwrap_or_default();
-    let output = match field("output") {
-        output if output.is_empty() => "(no output)".to_owned(),
-        output => format!("```\n{output}\n```"),
-    };
-    let mut text = format!("Ran `{}`\n{output}", field("command"));
-    let code = command.i64("exitCode").filter(|code| *code != 0);
-    match code {
-        _ if command.bool("cancelled") == Some(true) => text.push_str("\n\n(command cancelled)"),
-        Some(code) => text.push_str(&format!("\n\nCommand exited with code {code}")),
-        None => {}
+fn text_of_command(record: &Record<'_>, command: &Object<'_>) -> Text {
+    let mut text = TextBuilder::default().held("Ran `");
+    if let Some(line) = record.text(command, "command") {
+        text = text.text(&line);
     }
+    let output = record.text(command, "output");
+    text = match output.filter(|output| !output.is_empty()) {
+        Some(output) => text.held("`\n```\n").text(&output).held("\n```"),
+        None => text.held("`\n(no output)"),
+    };
+    let code = command.i64("exitCode").filter(|code| *code != 0);
+    text = match code {
+        _ if command.bool("cancelled") == Some(true) => text.held("\n\n(command cancelled)"),
+        Some(code) => text.held(&format!("\n\nCommand exited with code {code}")),
+        None => text,
+    };
     let full = command.str("fullOutputPath");
     if let Some(path) = full.filter(|_| command.bool("truncated") == Some(true)) {
-        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+        text = text.held(&format!("\n\n[Output truncated. Full output: {path}]"));
     }
-    text
+    text.finish()
 }
 
 fn usage_of(usage: &Object<'_>) -> Usage {

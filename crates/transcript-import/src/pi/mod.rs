@@ -5,8 +5,9 @@ mod file;
 
 use transcript_format::object::Object;
 
-use crate::conversation::{Conversation, DamageKind, Place};
+use crate::conversation::{Conversation, DamageKind};
 use crate::dialect::{Dialect, Policy, Session};
+use crate::place::Place;
 use crate::source::{Store, name_of};
 use crate::{Agent, Error, lines};
 

@@ -58,6 +58,17 @@ fn prompts_are_sent_as_copilot_changed_them() {
     assert_eq!(live(&conversation), ["U [one]", "R hm", "A two"]);
 }
 
+/// A damaged id can be that of another event.
+#[test]
+fn only_events_that_are_the_same_are_copies() {
+    let mut records = events(vec![start(), user("one"), user("two"), user("three")]);
+    records[2]["id"] = records[1]["id"].clone();
+    records[3] = records[1].clone();
+    let home = Home::of(Agent::Copilot);
+    let conversation = home.put(FILE, &records).read("s1");
+    assert_eq!(live(&conversation), ["U [one]", "U [two]"]);
+}
+
 #[test]
 fn results_are_sent_in_the_order_of_their_calls() {
     let failed = json!({"toolCallId": "a", "success": false, "error": {"message": "none"}});

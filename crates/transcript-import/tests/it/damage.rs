@@ -6,65 +6,18 @@ use serde_json::{Value, json};
 use transcript_import::{Agent, Policy};
 use transcript_storage::MemoryDisk;
 
+use crate::faults::{Numbers, damage};
 use crate::support::{lines, live, read_file};
 
 /// The number of damaged copies of the session of each agent.
 const COPIES: u64 = 2_000;
-
-/// A generator of numbers that are the same on each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("it fits") % limit.max(1)
-    }
-}
-
-/// Damages bytes once: as a power cut, a second writer or a bad disk would, or by values of other types.
-fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
-    let at = numbers.below(bytes.len());
-    let len = numbers.below(80).min(bytes.len() - at);
-    match numbers.below(9) {
-        0 => bytes.truncate(at),
-        1 => drop(bytes.drain(at..at + len)),
-        2 => bytes[at..at + len].fill(0),
-        3 => bytes[at] = 0xff,
-        4 => bytes.retain({
-            let mut left = numbers.below(4);
-            move |byte| {
-                *byte != b'\n' || {
-                    left = left.wrapping_sub(1);
-                    left != 0
-                }
-            }
-        }),
-        5 => {
-            let copy = bytes[at..at + len].to_vec();
-            bytes.splice(at..at, copy);
-        }
-        6 => bytes.splice(0..0, *b"\xef\xbb\xbf").for_each(drop),
-        7 => {
-            let piece: &[u8] =
-                [&b"null"[..], b"[]", b"{}", b"-1", b"\"\\ud800\"", b"1e999"][numbers.below(6)];
-            bytes.splice(at..at + len, piece.iter().copied());
-        }
-        _ => {
-            let other = numbers.below(bytes.len());
-            bytes.swap(at, other);
-        }
-    }
-}
 
 #[test]
 fn random_damage_leaves_each_byte_and_each_node_with_its_place() {
     for (agent, name, records) in samples() {
         let whole = lines(&records).into_bytes();
         for seed in 0..COPIES {
-            let mut numbers = Numbers(seed);
+            let mut numbers = Numbers::of(seed);
             let mut bytes = whole.clone();
             for _ in 0..=numbers.below(3) {
                 if !bytes.is_empty() {
@@ -148,7 +101,7 @@ fn deep_values_are_kept() {
 }
 
 /// A file of each agent, with its name: prompts, calls, results, a compaction, and something that was removed.
-fn samples() -> [(Agent, &'static str, Vec<Value>); 5] {
+pub(crate) fn samples() -> [(Agent, &'static str, Vec<Value>); 5] {
     let time = "2026-01-02T03:04:05.678Z";
     let codex = |ordinal: u64, kind: &str, payload: Value| json!({"timestamp": time, "ordinal": ordinal, "type": kind, "payload": payload});
     let said = |role: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]});

@@ -94,8 +94,9 @@ fn compared(item: &Map<String, Value>, agent: Agent) -> Map<String, Value> {
 }
 
 fn items(conversation: &Conversation) -> Value {
-    let items = conversation.items().expect("all is in memory");
-    serde_json::to_value(items).expect("items are JSON")
+    let mut items = Vec::new();
+    conversation.write_items(&mut items).expect("it is read");
+    serde_json::from_slice(&items).expect("items are JSON")
 }
 
 fn read(agent: Agent, store: &Path, id: &str, policy: Policy) -> Option<Conversation> {

@@ -106,6 +106,7 @@ pub(crate) fn check(conversation: &Conversation) {
         let is_in = branch.is_some_and(|at| conversation.branches[at].nodes.contains(&id));
         assert_eq!(is_in, branch.is_some());
     }
+    check_contents(conversation);
     let origins = conversation.ids().map(|id| conversation.node(id).origin);
     let origins: Vec<_> = origins.map(|origin| (origin.is_none(), origin)).collect();
     assert!(origins.is_sorted(), "nodes have the order of their bytes");
@@ -128,6 +129,49 @@ pub(crate) fn check(conversation: &Conversation) {
     assert_eq!(filled.count(), ends.len());
 }
 
+/// Holds that contents are read as they are written: escaped in the promised length, and with the same characters.
+fn check_contents(conversation: &Conversation) {
+    for id in conversation.ids() {
+        let content = conversation.content(id).expect("it is read");
+        let stored = conversation.stored(id);
+        for (text, read) in [
+            (&stored.text, &content.text),
+            (&stored.output, &content.output),
+        ] {
+            let Some(text) = text else { continue };
+            let mut written = b"\"".to_vec();
+            let result = conversation.write_escaped(text, &mut written);
+            result.expect("it is written");
+            assert_eq!(written.len() as u64, text.escaped_len() + 1, "{text:?}");
+            written.push(b'"');
+            let decoded: String = serde_json::from_slice(&written).expect("it is a string");
+            assert_eq!(Some(decoded), *read);
+        }
+        if let Some(input) = &stored.input {
+            let mut written = Vec::new();
+            let result = conversation.write_input(input, &mut written);
+            result.expect("it is written");
+            let read = content.input.as_ref().map(|input| input.text().as_bytes());
+            // Their escapes may differ, so values are compared; those that are nested deeply are not parsed.
+            if read != Some(&written[..]) {
+                let parse = |bytes| serde_json::from_slice::<Value>(bytes).map_err(drop);
+                assert_eq!(read.map(parse), Some(parse(&written)));
+            }
+        }
+    }
+}
+
+/// Returns all texts of a conversation: those of messages and results, and inputs of calls.
+pub(crate) fn all_texts(conversation: &Conversation) -> Vec<(NodeId, String)> {
+    let texts = conversation.ids().flat_map(|id| {
+        let content = conversation.content(id).expect("it is read");
+        let input = content.input.map(|input| input.text().to_owned());
+        let texts = [content.text, content.output, input];
+        texts.into_iter().flatten().map(move |text| (id, text))
+    });
+    texts.collect()
+}
+
 /// Returns the live nodes, each as a short text.
 pub(crate) fn live(conversation: &Conversation) -> Vec<String> {
     texts(conversation, &conversation.live)
@@ -147,11 +191,11 @@ fn texts(conversation: &Conversation, ids: &[NodeId]) -> Vec<String> {
 }
 
 fn text(conversation: &Conversation, id: NodeId) -> String {
-    let content = conversation.content(id).expect("it is in memory");
+    let content = conversation.content(id).expect("it is read");
     let name = content.name.as_deref().unwrap_or_default();
     let text = content.text.as_deref().unwrap_or_default();
     let output = content.output.as_deref().unwrap_or_default();
-    let images = "+image".repeat(content.images);
+    let images = "+image".repeat(content.images.len());
     match conversation.node(id).kind {
         NodeKind::User => format!("U {text}{images}"),
         NodeKind::Assistant => format!("A {text}"),
