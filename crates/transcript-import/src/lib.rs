@@ -39,6 +39,7 @@
 //!    JSON, `ids` ids.
 //! 4. `tree` follows parents, `parts` and `value` read contents, `calls` completes calls: what several dialects share.
 //! 5. `codex`, `pi`, `qwen`, `gemini` and `copilot` have the rules of one agent each. `docs/import.md` of the repository describes them.
+//! 6. [`handover`] writes a conversation for another client. `docs/handover.md` of the repository describes what each can hold.
 //!
 //! # Limitations
 //!
@@ -66,6 +67,7 @@ mod dialects;
 mod error;
 mod escapes;
 mod gemini;
+pub mod handover;
 mod ids;
 mod items;
 mod lines;

@@ -7,6 +7,7 @@ mod damage;
 mod faults;
 mod gemini;
 mod growth;
+mod handover;
 mod pi;
 mod qwen;
 mod shared;

@@ -11,12 +11,12 @@ use transcript_storage::RealDisk;
 use crate::support::{check, read_file};
 
 /// Returns the folder of the shared sessions of other agents.
-fn shared() -> Option<PathBuf> {
+pub(crate) fn shared() -> Option<PathBuf> {
     transcript_testkit::shared().map(|folder| folder.join("import"))
 }
 
 /// Returns the cases in a folder, each with what is expected of it.
-fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
+pub(crate) fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
     let cases = fs::read_dir(folder).expect("the folder can be listed");
     let mut cases: Vec<PathBuf> = cases
         .map(|case| case.expect("it can be listed").path())
@@ -29,7 +29,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
     cases.into_iter().map(expected).collect()
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
