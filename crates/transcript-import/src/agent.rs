@@ -17,16 +17,22 @@ pub enum Agent {
     Gemini,
     /// Copilot CLI.
     Copilot,
+    /// OpenCode.
+    OpenCode,
+    /// The desktop program of Claude.
+    ClaudeDesktop,
 }
 
 impl Agent {
     /// All agents.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Codex,
         Self::Pi,
         Self::Qwen,
         Self::Gemini,
         Self::Copilot,
+        Self::OpenCode,
+        Self::ClaudeDesktop,
     ];
 
     /// Returns the name that people give on a command line.
@@ -38,6 +44,8 @@ impl Agent {
             Self::Qwen => "qwen",
             Self::Gemini => "gemini",
             Self::Copilot => "copilot",
+            Self::OpenCode => "opencode",
+            Self::ClaudeDesktop => "claude-desktop",
         }
     }
 }
@@ -50,6 +58,8 @@ impl fmt::Display for Agent {
             Self::Qwen => "Qwen Code",
             Self::Gemini => "Gemini CLI",
             Self::Copilot => "Copilot CLI",
+            Self::OpenCode => "OpenCode",
+            Self::ClaudeDesktop => "Claude Desktop",
         })
     }
 }

@@ -49,12 +49,14 @@ pub struct Conversation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 
-/// A file that a conversation was read from.
+/// A file that a conversation was read from, or one table of a database.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length in bytes; of a compressed file, that of what it decompresses to.
+    /// The table; `None` for a file as a whole.
+    pub table: Option<String>,
+    /// Its length in bytes; of a compressed file, that of what it decompresses to; of a table, its highest row number and one more.
     pub len: u64,
     /// The open file, if texts can be read from it again. It stays the same file when another one takes its name.
     pub(crate) file: Option<Arc<dyn ReadFile>>,
@@ -238,6 +240,10 @@ pub enum DamageKind {
     MissingBase,
     /// The first record, which describes the session, is missing.
     MissingHeader,
+    /// A page of a database, or its end. The rows of its other pages are read.
+    DamagedPage,
+    /// A place in the log of changes of a database. The changes after it are read.
+    DamagedLog,
 }
 
 impl Conversation {
@@ -316,7 +322,20 @@ impl Conversation {
         let id = SourceId::at(self.sources.len());
         // A process cannot have any number of files open.
         let file = file.filter(|_| id.index() < Stored::MAX_SOURCES);
-        self.sources.push(Source { path, len: 0, file });
+        self.sources.push(Source {
+            path,
+            table: None,
+            len: 0,
+            file,
+        });
+        id
+    }
+
+    /// Adds a table of a database as a source. Texts of rows are held.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn add_table(&mut self, path: PathBuf, table: &str) -> SourceId {
+        let id = self.add_source(path, None);
+        self.sources[id.index()].table = Some(table.to_owned());
         id
     }
 

@@ -1,4 +1,5 @@
-//! Reads the sessions of other agents: Codex, Pi, Qwen Code, Gemini CLI and Copilot CLI.
+//! Reads the sessions of other agents: Codex, Pi, Qwen Code, Gemini CLI, Copilot CLI, OpenCode and
+//! Claude Desktop.
 //!
 //! A [`Dialect`] finds the sessions in the home folder of an agent and reads one as a [`Conversation`]: the nodes that go to the
 //! model with the next prompt in the order of the agent, everything else in branches that say why it does not, and a map of all
@@ -37,8 +38,10 @@
 //!    these are read again, `items` their JSON.
 //! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte; `escapes` and `strings` have strings of
 //!    JSON, `ids` ids.
+//!    `document` reads a file that is one JSON document, `sqlite` a database, and `gaps` completes the map of its rows.
 //! 4. `tree` follows parents, `parts` and `value` read contents, `calls` completes calls: what several dialects share.
-//! 5. `codex`, `pi`, `qwen`, `gemini` and `copilot` have the rules of one agent each. `docs/import.md` of the repository describes them.
+//! 5. `codex`, `pi`, `qwen`, `gemini`, `copilot`, `opencode` and `desktop` have the rules of one agent each. `docs/import.md` of the
+//!    repository describes them.
 //! 6. [`handover`] writes a conversation for another client. `docs/handover.md` of the repository describes what each can hold.
 //!
 //! # Limitations
@@ -53,7 +56,8 @@
 //!   after them and do not, and neither do the nodes after an event of Codex whose item was not yet written, and after a torn line.
 //! - Whether another session still holds what this one removed is known for Codex only, whose files refer to each other.
 //! - Without the feature `zstd`, files that Codex compressed are as if they were not there.
-//! - Texts that lie outside of the session files, such as the database of Copilot CLI, are not read.
+//! - Without the feature `sqlite`, databases cannot be read: those of OpenCode are an error, that of Copilot CLI is as if it were not
+//!   there. With it, a database is copied for each reading, and texts from it are in memory.
 
 mod agent;
 mod calls;
@@ -62,20 +66,26 @@ mod content;
 mod contents;
 mod conversation;
 mod copilot;
+mod desktop;
 mod dialect;
 mod dialects;
+mod document;
 mod error;
 mod escapes;
+mod gaps;
 mod gemini;
 pub mod handover;
 mod ids;
 mod items;
 mod lines;
+mod opencode;
 mod parts;
 mod pi;
 mod place;
 mod qwen;
 mod source;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod strings;
 mod text;
 mod tree;
@@ -89,11 +99,13 @@ pub use conversation::{
     Part, Source, Usage,
 };
 pub use copilot::Copilot;
+pub use desktop::ClaudeDesktop;
 pub use dialect::{Dialect, Policy, Session};
 pub use dialects::{agent_of_file, dialect};
 pub use error::Error;
 pub use gemini::Gemini;
 pub use lines::LINE_CAP;
+pub use opencode::OpenCode;
 pub use pi::Pi;
 pub use place::{Place, SourceId};
 pub use qwen::Qwen;

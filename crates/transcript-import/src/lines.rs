@@ -23,7 +23,7 @@ pub const LINE_CAP: usize = 256 << 20;
 /// The number of bytes that are read at once.
 const CHUNK_LEN: usize = 512 << 10;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One record of a file.
 pub(crate) struct Record<'a> {
@@ -238,16 +238,16 @@ pub(crate) fn first<T>(
 }
 
 /// A file while it is read.
-struct File<'c, R> {
-    source: SourceId,
+pub(crate) struct File<'c, R> {
+    pub(crate) source: SourceId,
     /// Whether the source can be read at an offset.
-    is_readable: bool,
-    to: &'c mut Conversation,
-    reading: &'c mut R,
+    pub(crate) is_readable: bool,
+    pub(crate) to: &'c mut Conversation,
+    pub(crate) reading: &'c mut R,
 }
 
 impl<R: Reading> File<'_, R> {
-    fn place(&self, offset: u64, len: u64) -> Place {
+    pub(crate) fn place(&self, offset: u64, len: u64) -> Place {
         Place {
             source: self.source,
             offset,
@@ -255,11 +255,11 @@ impl<R: Reading> File<'_, R> {
         }
     }
 
-    fn part(&mut self, place: Place, holds: Holds) {
+    pub(crate) fn part(&mut self, place: Place, holds: Holds) {
         self.to.parts.push(Part { place, holds });
     }
 
-    fn damaged(&mut self, place: Place, kind: DamageKind) {
+    pub(crate) fn damaged(&mut self, place: Place, kind: DamageKind) {
         self.to.report(place, kind);
         self.part(place, Holds::Damaged);
     }
@@ -278,7 +278,7 @@ impl<R: Reading> File<'_, R> {
         }
     }
 
-    fn line(&mut self, mut line: Line<'_>) {
+    pub(crate) fn line(&mut self, mut line: Line<'_>) {
         if line.offset == 0
             && let Some(rest) = line.bytes.strip_prefix(BYTE_ORDER_MARK)
         {
@@ -346,7 +346,7 @@ impl<R: Reading> File<'_, R> {
     }
 
     /// Reads bytes of a damaged line without a complete record, with `newline` bytes after them.
-    fn rest(&mut self, line: Line<'_>, range: Range<usize>, newline: u64) {
+    pub(crate) fn rest(&mut self, line: Line<'_>, range: Range<usize>, newline: u64) {
         if range.is_empty() {
             return;
         }
@@ -366,7 +366,13 @@ impl<R: Reading> File<'_, R> {
         }
     }
 
-    fn record(&mut self, object: Object<'_>, place: Place, form: Form, text_offset: Option<u64>) {
+    pub(crate) fn record(
+        &mut self,
+        object: Object<'_>,
+        place: Place,
+        form: Form,
+        text_offset: Option<u64>,
+    ) {
         let record = Record {
             object,
             place,

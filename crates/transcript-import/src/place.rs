@@ -10,7 +10,8 @@ pub struct SourceId(
     NonZeroU32,
 );
 
-/// A range of bytes of a source. Offsets in a compressed file are those of what it decompresses to.
+/// A range of bytes of a source. Offsets in a compressed file are those of what it decompresses to. In a table, the offset is the
+/// number of a row (its `rowid`), and the length a number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The file.

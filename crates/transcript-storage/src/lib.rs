@@ -71,7 +71,7 @@ pub use real_disk::RealDisk;
 pub use session_files::SideFile;
 pub use session_layout::SessionLayout;
 pub use sys::{ignore_file_size_signal, reports_changes};
-pub use temporary::TemporaryFile;
+pub use temporary::{TemporaryFile, TemporaryFolder};
 
 /// The README, as a doctest, so that its examples compile.
 #[cfg(doctest)]

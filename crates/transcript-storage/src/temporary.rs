@@ -1,4 +1,4 @@
-//! Files without a name.
+//! Files without a name, and folders for files that a library opens by their names.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -47,5 +47,40 @@ impl Write for TemporaryFile {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A folder of this machine that only its owner can read, for files that a library opens by their names. It is removed with its
+/// files when it is dropped; a process that is killed leaves it.
+#[derive(Debug)]
+pub struct TemporaryFolder(tempfile::TempDir);
+
+impl TemporaryFolder {
+    /// Creates one in the folder of the system for temporary files.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn new() -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o700));
+        }
+        builder.tempdir().map(Self)
+    }
+
+    /// Returns its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Creates a file in it, empty.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn create(&self, name: &str) -> io::Result<impl Write + use<>> {
+        File::create(self.0.path().join(name))
     }
 }

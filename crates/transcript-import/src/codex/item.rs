@@ -49,6 +49,17 @@ impl Item {
             "function_call_output" | "custom_tool_call_output" => {
                 output(record, item, item.get("output")?)
             }
+            "tool_search_call" => {
+                let input = record.input_of(item.get("arguments"));
+                call(item, Some("tool_search".into()), input)
+            }
+            "tool_search_output" => output_of_search(record, item),
+            // The provider runs these tools, so they have no result of their own, and the request gets none.
+            "web_search_call" => {
+                let input = record.input_of(item.get("action"));
+                hosted(item, "web_search", input)
+            }
+            "image_generation_call" => image_generation(record, item),
             _ => return None,
         })
     }
@@ -149,6 +160,44 @@ fn call(item: &Object<'_>, name: Option<Box<str>>, input: Input) -> Item {
         ..StoredContent::default()
     };
     Item::without_text(NodeKind::ToolCall, content)
+}
+
+/// Returns the call of a tool that the provider runs. It has no id by which a result would answer it.
+fn hosted(item: &Object<'_>, name: &str, input: Input) -> Item {
+    let mut call = call(item, Some(name.into()), input);
+    call.content.call_id = None;
+    call
+}
+
+/// Returns the generation of an image, with the image.
+fn image_generation(record: &Record<'_>, item: &Object<'_>) -> Item {
+    let prompt = item.get("revised_prompt").and_then(body_of);
+    let prompt = prompt.map_or_else(|| Text::held(""), |body| record.text_of_body(body));
+    let mut call = hosted(item, "image_generation", Input::Text(prompt));
+    if let Some(data) = item
+        .get("result")
+        .and_then(body_of)
+        .filter(|data| !data.is_empty())
+    {
+        call.content.images = [Image {
+            media_type: Some("image/png".into()),
+            data: ImageData::Base64(record.text_of_body(data)),
+        }]
+        .into();
+    }
+    call
+}
+
+/// Returns the result of a search for tools: the descriptions of those that were found.
+fn output_of_search(record: &Record<'_>, item: &Object<'_>) -> Item {
+    let tools = item.get("tools").map(|tools| record.json_of(tools));
+    let content = StoredContent {
+        output: Some(tools.unwrap_or_else(|| Text::held("[]"))),
+        name: Some("tool_search".into()),
+        call_id: boxed(item, "call_id"),
+        ..StoredContent::default()
+    };
+    Item::without_text(NodeKind::ToolResult, content)
 }
 
 fn function_name(item: &Object<'_>) -> Option<Box<str>> {

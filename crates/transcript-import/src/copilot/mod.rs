@@ -1,14 +1,16 @@
 //! Copilot CLI: a log of events. A compaction puts one message in the place of all before it: the prompts so far and a summary.
 //!
-//! Limitations: a rewind in the terminal cuts events out of the log, and their texts are left only in the database
-//! `session-store.db`, which is not read.
+//! A rewind in the terminal cuts events out of the log. Their texts are left only in the database `session-store.db`, which the
+//! feature `sqlite` reads.
 
 mod events;
 mod send;
+#[cfg(feature = "sqlite")]
+mod turns;
 
 use transcript_format::object::Object;
 
-use crate::conversation::{Conversation, DamageKind};
+use crate::conversation::{Conversation, DamageKind, Part};
 use crate::dialect::{Dialect, Policy, Session};
 use crate::place::Place;
 use crate::source::{Store, name_of};
@@ -74,6 +76,8 @@ impl Dialect for Copilot {
         to.metadata.title = title(store, &session);
         to.metadata.usage = Some(events.usage());
         let has_header = events.has_header;
+        #[cfg(feature = "sqlite")]
+        turns::read(store, &session, &mut to, &events.steps)?;
         send::choose(&mut to, events);
         if policy == Policy::Vendor {
             refuse(&mut to, has_header);
@@ -94,7 +98,8 @@ fn title(store: Store<'_>, session: &Session) -> Option<String> {
 
 /// Copilot CLI refuses a log with a damaged line, except when it is the last one.
 fn refuse(to: &mut Conversation, has_header: bool) {
-    let last = to.parts.last().map(|part| part.place);
+    let is_of_log = |part: &&Part| to.source(part.place.source).table.is_none();
+    let last = to.parts.iter().rfind(is_of_log).map(|part| part.place);
     let is_in_the_way = |kind| {
         use DamageKind::{NoRecord, SharedLine, TornRecord};
         matches!(kind, NoRecord | SharedLine | TornRecord)

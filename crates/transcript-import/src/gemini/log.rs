@@ -202,6 +202,26 @@ impl Log {
         })
     }
 
+    /// Reads the messages of a file of an older version, which is one document; the header of a newer one has none.
+    fn document(
+        &mut self,
+        to: &mut Conversation,
+        record: &Record<'_>,
+        document: &Object<'_>,
+    ) -> Holds {
+        let mut nodes = Vec::new();
+        for message in objects(document.get("messages")) {
+            if let Some(message) = self.message(to, record, &message) {
+                nodes.extend(&message.nodes);
+                self.put(message);
+            }
+        }
+        if nodes.is_empty() {
+            return Holds::Metadata("header");
+        }
+        Holds::Nodes(nodes.into())
+    }
+
     fn set(&mut self, to: &mut Conversation, record: &Record<'_>, set: &Object<'_>) -> Holds {
         if let Some(summary) = string(set, "summary") {
             to.metadata.title = Some(summary);
@@ -237,7 +257,8 @@ impl Reading for Log {
 
     fn is_torn_record(object: &Object<'_>) -> bool {
         let has = |key| object.get(key).is_some();
-        has("id") && has("timestamp") && has("type") && has("content")
+        let is_message = has("id") && has("timestamp") && has("type") && has("content");
+        is_message || has("sessionId") && has("messages")
     }
 
     fn record(&mut self, to: &mut Conversation, record: &Record<'_>) -> Holds {
@@ -266,7 +287,7 @@ impl Reading for Log {
         }
         if object.get("type").is_none() && object.str("sessionId").is_some() {
             learn(to, object);
-            return Holds::Metadata("header");
+            return self.document(to, record, object);
         }
         match self.message(to, record, object) {
             Some(message) => {

@@ -5,7 +5,7 @@
 
 mod log;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
@@ -13,12 +13,15 @@ use crate::conversation::{BranchKind, Conversation, NodeId, Usage};
 use crate::dialect::{Dialect, Policy, Session};
 use crate::source::{Store, name_of};
 use crate::strings::string;
-use crate::{Agent, Error, lines};
+use crate::{Agent, Error, document, lines};
 
 use log::Log;
 
 /// The folder of projects in the home folder.
 const FOLDER: &str = "tmp";
+
+/// The ending of the files of older versions.
+const DOCUMENT_ENDING: &str = ".json";
 
 /// The dialect of Gemini CLI.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +42,18 @@ impl Dialect for Gemini {
 
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
         let mut sessions: Vec<Session> = Vec::new();
-        for path in store.files(&[FOLDER], &[".jsonl"])? {
-            let id = lines::first(store, &path, |line| string(line, "sessionId"))?;
+        for path in store.files(&[FOLDER], &[".jsonl", DOCUMENT_ENDING])? {
             let name = name_of(&path);
-            let id = id.unwrap_or_else(|| name.trim_end_matches(".jsonl").to_owned());
+            if is_document(&path) && !name.starts_with("session-") {
+                continue;
+            }
+            let id = if is_document(&path) {
+                document::begin(store, &path, |document| string(document, "sessionId"))?
+            } else {
+                lines::first(store, &path, |line| string(line, "sessionId"))?
+            };
+            let stem = name.rsplit_once('.').map_or(&*name, |(stem, _)| stem);
+            let id = id.unwrap_or_else(|| stem.to_owned());
             match sessions.iter_mut().find(|session| session.id == id) {
                 Some(session) => session.files.push(path),
                 None => sessions.push(Session {
@@ -60,7 +71,11 @@ impl Dialect for Gemini {
         let mut logs = Vec::new();
         for path in &session.files {
             let mut log = Log::after(logs.last_mut(), policy);
-            lines::read(store, path, &mut to, &mut log)?;
+            if is_document(path) {
+                document::read(store, path, &mut to, &mut log)?;
+            } else {
+                lines::read(store, path, &mut to, &mut log)?;
+            }
             logs.push(log);
         }
         for path in subagents(store, &session)? {
@@ -73,6 +88,11 @@ impl Dialect for Gemini {
         choose(&mut to, logs, policy);
         Ok(to.finish())
     }
+}
+
+/// Returns whether a file is one JSON document, as older versions write it.
+fn is_document(path: &Path) -> bool {
+    name_of(path).ends_with(DOCUMENT_ENDING)
 }
 
 /// Returns the files of the subagents of a session: they lie in a folder that has its id.

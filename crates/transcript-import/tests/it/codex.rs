@@ -86,6 +86,43 @@ fn output(id: &str, text: &str) -> Value {
 }
 
 #[test]
+fn tools_of_the_provider_have_no_results_and_others_do() {
+    let home = Home::of(Agent::Codex);
+    let local = json!({"type": "local_shell_call", "call_id": "s", "status": "completed",
+        "action": {"type": "exec", "command": ["ls"]}});
+    let search = json!({"type": "web_search_call", "id": "ws", "status": "completed",
+        "action": {"type": "search", "query": "q"}});
+    let image = json!({"type": "image_generation_call", "id": "ig", "status": "completed",
+        "revised_prompt": "a cat", "result": "AAAA"});
+    let tools = json!({"type": "tool_search_call", "call_id": "t", "execution": "client", "arguments": {"query": "q"}});
+    let found = json!({"type": "tool_search_output", "call_id": "t", "tools": [{"name": "x"}]});
+    let records = vec![
+        meta(FIRST),
+        user("one"),
+        item(local),
+        item(search),
+        item(image),
+        item(tools),
+        item(found),
+    ];
+    home.put(&path(FIRST), &rollout(0, records));
+    let conversation = home.read(FIRST);
+    let expected = [
+        "U one",
+        r#"T local_shell {"command":["ls"],"type":"exec"}"#,
+        "O aborted",
+        r#"T web_search {"query":"q","type":"search"}"#,
+        r#"T image_generation "a cat""#,
+        r#"T tool_search {"query":"q"}"#,
+        r#"O [{"name":"x"}]"#,
+    ];
+    assert_eq!(live(&conversation), expected);
+    assert!(conversation.unknown.is_empty());
+    let image = conversation.stored(conversation.live[4]);
+    assert_eq!(image.images.len(), 1);
+}
+
+#[test]
 fn a_fork_continues_after_the_part_of_its_base() {
     let home = Home::of(Agent::Codex);
     let base = vec![

@@ -3,11 +3,21 @@
 mod codex;
 mod contents;
 mod copilot;
+#[cfg(feature = "sqlite")]
+mod copilot_turns;
 mod damage;
+mod desktop;
 mod faults;
 mod gemini;
+mod gemini_document;
 mod growth;
 mod handover;
+#[cfg(feature = "sqlite")]
+mod opencode;
+#[cfg(feature = "sqlite")]
+mod opencode_damage;
+#[cfg(feature = "sqlite")]
+mod opencode_store;
 mod pi;
 mod qwen;
 mod shared;

@@ -109,44 +109,134 @@ fn read(agent: Agent, store: &Path, id: &str, policy: Policy) -> Option<Conversa
     Some(conversation)
 }
 
+/// Holds that the sessions of a case are what the agent sends, and that no text that lies in the store is lost. Returns their
+/// number. `kept` are the lists of markers of texts that lie there.
+fn check_case(agent: Agent, store: &Path, expected: &Value, kept: &[&str]) -> usize {
+    let case = &expected["case"];
+    let mut held = BTreeSet::new();
+    for session in list(expected, "sessions") {
+        let id = session["id"].as_str().expect("it has an id");
+        for policy in [Policy::Recover, Policy::Vendor] {
+            let conversation = read(agent, store, id, policy).expect("it is read");
+            let items = items(&conversation);
+            held.extend(markers(&items.to_string()));
+            if session["live"].is_null() {
+                assert!(conversation.refusal.is_some() || policy == Policy::Recover);
+                continue;
+            }
+            assert_eq!(conversation.refusal, None, "{case}");
+            assert_eq!(
+                sent(&items["live"], agent),
+                sent(&session["live"], agent),
+                "{case} {policy:?}"
+            );
+        }
+    }
+    let lists = kept.iter().map(|list| names(&expected["markers"], list));
+    let written: BTreeSet<String> = lists.flatten().collect();
+    let lost: Vec<&String> = written.difference(&held).collect();
+    assert!(lost.is_empty(), "{case}: {lost:?}");
+    list(expected, "sessions").len()
+}
+
 #[test]
 fn whole_sessions_are_what_the_agents_send_and_keep_every_text() {
     let Some(shared) = shared() else {
         println!("skipped: no shared data");
         return;
     };
-    for agent in Agent::ALL {
-        let mut sessions = 0;
-        for (case, expected) in cases(&shared.join(agent.name())) {
-            let mut held = BTreeSet::new();
-            for session in list(&expected, "sessions") {
-                let id = session["id"].as_str().expect("it has an id");
-                sessions += 1;
-                for policy in [Policy::Recover, Policy::Vendor] {
-                    let conversation =
-                        read(agent, &case.join("store"), id, policy).expect("it is read");
-                    let items = items(&conversation);
-                    held.extend(markers(&items.to_string()));
-                    if session["live"].is_null() {
-                        assert!(conversation.refusal.is_some() || policy == Policy::Recover);
-                        continue;
-                    }
-                    assert_eq!(conversation.refusal, None, "{case:?}");
-                    assert_eq!(
-                        sent(&items["live"], agent),
-                        sent(&session["live"], agent),
-                        "{case:?} {policy:?}"
-                    );
-                }
-            }
-            let markers = &expected["markers"];
-            let written = &names(markers, "written") | &names(markers, "stored");
-            let lost: Vec<&String> = written.difference(&held).collect();
-            assert!(lost.is_empty(), "{case:?}: {lost:?}");
-        }
+    // The sessions of OpenCode lie in one database, which has a test of its own; of the desktop program there are none.
+    let has_cases = |agent: &Agent| !matches!(agent, Agent::OpenCode | Agent::ClaudeDesktop);
+    let agents = Agent::ALL.into_iter().filter(has_cases);
+    for agent in agents {
+        let sessions = cases(&shared.join(agent.name()))
+            .into_iter()
+            .map(|(case, expected)| {
+                check_case(
+                    agent,
+                    &case.join("store"),
+                    &expected,
+                    &["written", "stored"],
+                )
+            });
+        let sessions: usize = sessions.sum();
         println!("{agent}: {sessions} sessions");
         assert!(sessions > 0);
     }
+}
+
+/// Copies a folder with its compressed databases unpacked.
+#[cfg(all(feature = "sqlite", feature = "zstd"))]
+fn unpacked(store: &Path) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).expect("it can be made");
+        for entry in fs::read_dir(from).expect("it can be listed") {
+            let from = entry.expect("it can be listed").path();
+            let name = from
+                .file_name()
+                .expect("it has a name")
+                .to_string_lossy()
+                .into_owned();
+            if from.is_dir() {
+                copy(&from, &to.join(name));
+                continue;
+            }
+            let bytes = fs::read(&from).expect("it can be read");
+            match name.strip_suffix(".zst") {
+                Some(name) if name.contains(".db") => {
+                    let bytes = zstd::decode_all(&bytes[..]).expect("it is whole");
+                    fs::write(to.join(name), bytes).expect("it can be written");
+                }
+                _ => fs::write(to.join(name), bytes).expect("it can be written"),
+            }
+        }
+    }
+
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    copy(store, folder.path());
+    folder
+}
+
+#[test]
+#[cfg(all(feature = "sqlite", feature = "zstd"))]
+fn databases_keep_every_text_that_the_logs_lost() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    let mut cut = 0;
+    for (case, expected) in cases(&shared.join("copilot")) {
+        let store = unpacked(&case.join("store"));
+        check_case(
+            Agent::Copilot,
+            store.path(),
+            &expected,
+            &["written", "stored", "onlyInDatabase"],
+        );
+        cut += names(&expected["markers"], "onlyInDatabase").len();
+    }
+    assert!(cut > 0);
+    let mut sessions = 0;
+    for set in fs::read_dir(shared.join("opencode")).expect("it can be listed") {
+        let set = set.expect("it can be listed").path();
+        let store = unpacked(&set.join("store"));
+        for file in fs::read_dir(&set).expect("it can be listed") {
+            let file = file.expect("it can be listed").path();
+            if file.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = fs::read_to_string(&file).expect("it can be read");
+            let expected = serde_json::from_str(&text).expect("it is JSON");
+            sessions += check_case(
+                Agent::OpenCode,
+                store.path(),
+                &expected,
+                &["written", "inEvents"],
+            );
+        }
+    }
+    println!("{}: {sessions} sessions", Agent::OpenCode);
+    assert!(sessions > 0);
 }
 
 #[test]

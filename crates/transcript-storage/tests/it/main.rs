@@ -7,6 +7,7 @@ use std::path::Path;
 
 use transcript_storage::{
     Disk, ExchangeError, FileKind, MemoryDisk, ReadDisk, Reader, RealDisk, TemporaryFile,
+    TemporaryFolder,
 };
 
 /// Runs a test on each disk, with a folder that it may use.
@@ -227,6 +228,19 @@ fn disk_refuses_replacements_that_it_cannot_make() {
     assert!(matches!(begun, Err(ExchangeError::Unsupported)));
     let undone = disk.undo_replacement(path);
     assert!(matches!(undone, Err(ExchangeError::Unsupported)));
+}
+
+#[test]
+fn a_temporary_folder_is_private_and_goes_with_its_files() {
+    let folder = TemporaryFolder::new().unwrap();
+    let path = folder.path().to_owned();
+    folder.create("a").unwrap().write_all(b"text").unwrap();
+    assert_eq!(RealDisk.read(&path.join("a"), 9).unwrap(), b"text");
+    if let Some(mode) = RealDisk.metadata(&path).unwrap().mode {
+        assert_eq!(mode & 0o777, 0o700);
+    }
+    drop(folder);
+    assert!(!RealDisk.has_name(&path));
 }
 
 #[test]

@@ -1,0 +1,234 @@
+//! The turns that a rewind cut out of the log: the database of all sessions still has their texts.
+//!
+//! Turns are never removed there and go on counting, so those that were cut lie beside those that took their place. A turn is
+//! in the log if both of its texts are.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::FOLDER;
+use super::events::Step;
+use crate::Error;
+use crate::content::StoredContent;
+use crate::conversation::{
+    BranchKind, Conversation, DamageKind, Holds, Node, NodeId, NodeKind, Part,
+};
+use crate::dialect::Session;
+use crate::gaps::fill_gaps;
+use crate::place::{Place, SourceId};
+use crate::source::{Store, name_of};
+use crate::sqlite::{Database, Failure, Pages, Value, text};
+use crate::text::Text;
+
+/// The name of the database in the home folder.
+const DATABASE: &str = "session-store.db";
+
+/// A turn: a prompt and the text that the model answered.
+struct Turn {
+    /// The number of its row.
+    row: u64,
+    /// Its number in the session.
+    number: i64,
+    prompt: String,
+    answer: String,
+    time: String,
+}
+
+/// Adds the turns that are not in the log as branches.
+pub(super) fn read(
+    store: Store<'_>,
+    session: &Session,
+    to: &mut Conversation,
+    steps: &[Step],
+) -> Result<(), Error> {
+    let Some(path) = database_of(session).filter(|path| store.disk.is_file(path)) else {
+        return Ok(());
+    };
+    let source = to.add_table(path.clone(), "turns");
+    let mut turns = match turns(store, &path, &session.id) {
+        Ok((len, turns)) => {
+            to.sources[source.index()].len = len;
+            turns
+        }
+        Err(Failure::Other(error)) => return Err(error),
+        Err(Failure::Damaged) => {
+            to.report(place(source, 0, 0), DamageKind::DamagedPage);
+            let turns = salvaged(store, &path, &session.id)?;
+            let rows = turns.iter().map(|turn| turn.row + 1);
+            to.sources[source.index()].len = rows.max().unwrap_or_default();
+            turns
+        }
+    };
+    turns.sort_by_key(|turn| turn.number);
+    let log = Log::of(to, steps)?;
+    let mut cut: Vec<NodeId> = Vec::new();
+    for turn in &turns {
+        let nodes = if log.has(turn) {
+            Vec::new()
+        } else {
+            add(to, source, turn)
+        };
+        let holds = if nodes.is_empty() {
+            to.branch(BranchKind::Rewound, std::mem::take(&mut cut));
+            Holds::Raw("turn".into())
+        } else {
+            Holds::Nodes(nodes.clone().into())
+        };
+        let place = place(source, turn.row, 1);
+        to.parts.push(Part { place, holds });
+        cut.extend(nodes);
+    }
+    to.branch(BranchKind::Rewound, cut);
+    fill_gaps(to);
+    Ok(())
+}
+
+fn place(source: SourceId, row: u64, len: u64) -> Place {
+    Place {
+        source,
+        offset: row,
+        len,
+    }
+}
+
+/// Returns the database of the home folder that a session lies in.
+fn database_of(session: &Session) -> Option<PathBuf> {
+    let folder = session.files.first()?.parent()?.parent()?;
+    let is_in_home = name_of(folder) == FOLDER;
+    folder
+        .parent()
+        .filter(|_| is_in_home)
+        .map(|home| home.join(DATABASE))
+}
+
+/// Returns the turns of a session, and the length of the table as a source.
+fn turns(store: Store<'_>, path: &Path, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
+    let database = Database::open(store, path)?;
+    let mut turns = Vec::new();
+    let mut len = 0;
+    let columns = database.columns("turns")?;
+    let has = |column: &&str| columns.contains(*column);
+    if ![
+        "session_id",
+        "turn_index",
+        "user_message",
+        "assistant_response",
+    ]
+    .iter()
+    .all(has)
+    {
+        return Ok((len, turns));
+    }
+    let time = if has(&"timestamp") { "timestamp" } else { "''" };
+    let question = format!(
+        "SELECT rowid, turn_index, user_message, assistant_response, {time} FROM turns WHERE session_id = ?1"
+    );
+    database.each(&question, [id], |row| {
+        // Numbers below zero are given only on request.
+        if let Ok(number) = u64::try_from(row.get::<_, i64>(0)?) {
+            turns.push(Turn {
+                row: number,
+                number: row.get(1)?,
+                prompt: text(row, 2)?.0,
+                answer: text(row, 3)?.0,
+                time: text(row, 4)?.0,
+            });
+        }
+        Ok(())
+    })?;
+    database.each("SELECT max(rowid) FROM turns", [], |row| {
+        let highest = row.get::<_, Option<i64>>(0)?;
+        let highest = highest.and_then(|highest| u64::try_from(highest).ok());
+        len = highest.map_or(0, |highest| highest + 1);
+        Ok(())
+    })?;
+    Ok((len, turns))
+}
+
+/// Returns the turns of a session in the pages of a damaged database. They have the form of a number that is the row's, the id of
+/// the session, the number of the turn, and texts.
+fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Vec<Turn>, Error> {
+    const COLUMNS: usize = 6;
+    let mut turns: Vec<Turn> = Vec::new();
+    let pages = Pages::open(store, path)?;
+    let damage = pages.rows(|row| {
+        let [
+            Value::Other,
+            Value::Text(session),
+            Value::Integer(number),
+            rest @ ..,
+        ] = &row.values[..]
+        else {
+            return;
+        };
+        let text = |value: Option<&Value>| match value {
+            Some(Value::Text(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        let is_turn = row.values.len() == COLUMNS && session == id.as_bytes();
+        let is_new = turns.iter().all(|turn| turn.row.cast_signed() != row.rowid);
+        if let Some(number_of_row) = u64::try_from(row.rowid).ok().filter(|_| is_turn && is_new) {
+            turns.push(Turn {
+                row: number_of_row,
+                number: *number,
+                prompt: text(rest.first()),
+                answer: text(rest.get(1)),
+                time: text(rest.get(2)),
+            });
+        }
+    });
+    damage.map_err(Error::at(path))?;
+    Ok(turns)
+}
+
+/// The texts of a log.
+struct Log {
+    prompts: HashSet<String>,
+    answers: HashSet<String>,
+}
+
+impl Log {
+    fn of(to: &Conversation, steps: &[Step]) -> Result<Self, Error> {
+        let mut log = Self {
+            prompts: HashSet::new(),
+            answers: HashSet::new(),
+        };
+        for step in steps {
+            let Step::Node(node, typed) = step else {
+                continue;
+            };
+            if let Some(typed) = typed {
+                log.prompts.insert(to.text(typed)?);
+            } else if to.node(*node).kind == NodeKind::Assistant
+                && let Some(text) = &to.stored(*node).text
+            {
+                log.answers.insert(to.text(text)?);
+            }
+        }
+        Ok(log)
+    }
+
+    /// Returns whether both texts of a turn are in the log. An answer may be several messages, one after the other.
+    fn has(&self, turn: &Turn) -> bool {
+        let answer = &*turn.answer;
+        let begins = || self.answers.iter().any(|said| answer.starts_with(&**said));
+        let ends = || self.answers.iter().any(|said| answer.ends_with(&**said));
+        let has_answer = answer.is_empty() || self.answers.contains(answer) || begins() && ends();
+        has_answer && (turn.prompt.is_empty() || self.prompts.contains(&turn.prompt))
+    }
+}
+
+fn add(to: &mut Conversation, source: SourceId, turn: &Turn) -> Vec<NodeId> {
+    let texts = [
+        (NodeKind::User, &turn.prompt),
+        (NodeKind::Assistant, &turn.answer),
+    ];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let nodes = texts.map(|(kind, text)| {
+        let mut node = Node::new(kind, StoredContent::text(Text::held(text)));
+        node.origin = Some(place(source, turn.row, 1));
+        node.time = Some(turn.time.as_str().into());
+        to.add(node)
+    });
+    nodes.collect()
+}

@@ -1,0 +1,319 @@
+//! The tables of a whole database.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use transcript_format::object::Object;
+
+use super::rows::{Info, Revert, Row, Rows};
+use crate::conversation::{Conversation, Holds, Part, Usage};
+use crate::place::{Place, SourceId};
+use crate::source::Store;
+use crate::sqlite::{Database, Failure, text};
+use crate::strings::string;
+
+/// Tables with rows of sessions that are known and hold no text of the conversation.
+const KNOWN_TABLES: [&str; 4] = [
+    "event_sequence",
+    "session_context_epoch",
+    "session_share",
+    "todo",
+];
+
+/// The tables of a database, asked for one session.
+pub(super) struct Tables {
+    database: Database,
+    id: String,
+    session: Table,
+    message: Table,
+    part: Table,
+    event: Table,
+}
+
+/// A table, as a source of a conversation.
+struct Table {
+    source: SourceId,
+    /// Its columns; none when there is no such table.
+    columns: BTreeSet<String>,
+}
+
+/// Returns the ids of the sessions of a database, oldest first.
+pub(super) fn ids(store: Store<'_>, path: &Path) -> Result<Vec<String>, Failure> {
+    let database = Database::open(store, path)?;
+    let mut ids = Vec::new();
+    if database.columns("session")?.is_empty() {
+        return Ok(ids);
+    }
+    let question = "SELECT id FROM session ORDER BY time_created, id";
+    database.each(question, [], |row| {
+        ids.push(text(row, 0)?.0);
+        Ok(())
+    })?;
+    Ok(ids)
+}
+
+impl Tables {
+    pub(super) fn open(
+        store: Store<'_>,
+        path: &Path,
+        id: &str,
+        to: &mut Conversation,
+    ) -> Result<Self, Failure> {
+        let database = Database::open(store, path)?;
+        let mut table = |name: &str| -> Result<Table, Failure> {
+            let columns = database.columns(name)?;
+            let source = to.add_table(path.to_owned(), name);
+            if !columns.is_empty() {
+                to.sources[source.index()].len = len_of(&database, name)?;
+            }
+            Ok(Table { source, columns })
+        };
+        Ok(Self {
+            session: table("session")?,
+            message: table("message")?,
+            part: table("part")?,
+            event: table("event")?,
+            id: id.to_owned(),
+            database,
+        })
+    }
+
+    /// Asks for rows: their numbers, ids, what they are of, their order and their JSON.
+    fn rows(
+        &self,
+        of: &Table,
+        question: &str,
+        parameters: impl rusqlite::Params,
+        take: &mut dyn FnMut(Row),
+    ) -> Result<(), Failure> {
+        if of.columns.is_empty() {
+            return Ok(());
+        }
+        self.database.each(question, parameters, |row| {
+            let (data, is_utf8) = text(row, 4)?;
+            if let Some(place) = place(of.source, row.get(0)?) {
+                take(Row {
+                    place,
+                    id: text(row, 1)?.0,
+                    of: text(row, 2)?.0,
+                    order: row.get(3)?,
+                    data,
+                    is_utf8,
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the session of which this one is a fork: a fork has copies of its messages, with their times.
+    fn forked_from(&self, title: Option<&str>) -> Result<Option<String>, Failure> {
+        if !title.is_some_and(|title| title.contains(" (fork #")) {
+            return Ok(None);
+        }
+        let question = "SELECT other.session_id FROM message AS other \
+             JOIN session ON session.id = other.session_id \
+             WHERE other.session_id <> ?1 AND other.time_created = \
+               (SELECT min(time_created) FROM message WHERE session_id = ?1) \
+             ORDER BY session.time_created, session.id LIMIT 1";
+        let mut found = None;
+        self.database.each(question, [&self.id], |row| {
+            found = Some(text(row, 0)?.0);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn info(&self) -> Result<Option<(Place, Option<Info>)>, Failure> {
+        const COLUMNS: [&str; 12] = [
+            "parent_id",
+            "directory",
+            "title",
+            "version",
+            "model",
+            "time_created",
+            "time_updated",
+            "revert",
+            "tokens_input",
+            "tokens_output",
+            "tokens_reasoning",
+            "tokens_cache_read",
+        ];
+        // Columns that a version does not have are empty.
+        let column = |name: &str| {
+            let found = self.session.columns.get(name);
+            found.cloned().unwrap_or_else(|| "NULL".to_owned())
+        };
+        let mut columns: Vec<String> = COLUMNS.iter().map(|name| column(name)).collect();
+        columns.push(column("tokens_cache_write"));
+        let question = format!(
+            "SELECT rowid, {} FROM session WHERE id = ?1",
+            columns.join(", ")
+        );
+        let has_usage = self.session.columns.contains("tokens_input");
+        let mut found = None;
+        self.database.each(&question, [&self.id], |row| {
+            let field = |at: usize| -> rusqlite::Result<Option<String>> {
+                Ok(Some(text(row, at)?.0).filter(|text| !text.is_empty()))
+            };
+            let number = |at| -> rusqlite::Result<u64> {
+                let number: Option<i64> = row.get(at)?;
+                Ok(number
+                    .and_then(|number| u64::try_from(number).ok())
+                    .unwrap_or_default())
+            };
+            let of_json = |text: Option<String>, read: &dyn Fn(&Object<'_>) -> Option<String>| {
+                let text = text?;
+                Object::parse(&text).ok().and_then(|object| read(&object))
+            };
+            let revert = field(8)?;
+            let revert = revert.as_deref().and_then(|text| Object::parse(text).ok());
+            let usage = Usage {
+                input: number(9)?,
+                output: number(10)?,
+                reasoning: number(11)?,
+                cache_read: number(12)?,
+                cache_write: number(13)?,
+            };
+            let info = Info {
+                parent: field(1)?,
+                directory: field(2)?,
+                title: field(3)?,
+                version: field(4)?,
+                model: of_json(field(5)?, &|model| string(model, "id")),
+                created: field(6)?,
+                updated: field(7)?,
+                usage: Some(usage).filter(|_| has_usage),
+                revert: revert.as_ref().and_then(Revert::of_json),
+                forked_from: None,
+            };
+            let place = place(self.session.source, row.get(0)?);
+            found = place.map(|place| (place, Some(info)));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl Rows for Tables {
+    type Error = Failure;
+
+    fn is_damaged(&self) -> bool {
+        false
+    }
+
+    fn session(&mut self) -> Result<Option<(Place, Option<Info>)>, Failure> {
+        if self.session.columns.is_empty() {
+            return Ok(None);
+        }
+        let mut found = self.info()?;
+        if let Some((_, Some(info))) = &mut found {
+            info.forked_from = self.forked_from(info.title.as_deref())?;
+        }
+        Ok(found)
+    }
+
+    fn messages(&mut self) -> Result<Vec<Row>, Failure> {
+        let question = "SELECT rowid, id, '', time_created, data FROM message \
+             WHERE session_id = ?1 ORDER BY time_created, id";
+        let mut rows = Vec::new();
+        self.rows(&self.message, question, [&self.id], &mut |row| {
+            rows.push(row);
+        })?;
+        Ok(rows)
+    }
+
+    fn parts(&mut self, message: &str) -> Result<Vec<Row>, Failure> {
+        let question = "SELECT rowid, id, message_id, time_created, data FROM part \
+             WHERE message_id = ?1 AND session_id = ?2 ORDER BY id";
+        let mut rows = Vec::new();
+        self.rows(&self.part, question, [message, &self.id], &mut |row| {
+            rows.push(row);
+        })?;
+        Ok(rows)
+    }
+
+    fn lost_parts(&mut self, known: &BTreeSet<Place>) -> Result<Vec<Row>, Failure> {
+        if self.part.columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lost = Vec::new();
+        let question = "SELECT rowid FROM part WHERE session_id = ?1";
+        self.database.each(question, [&self.id], |row| {
+            let number: i64 = row.get(0)?;
+            let place = place(self.part.source, number);
+            lost.extend(place.filter(|place| !known.contains(place)).map(|_| number));
+            Ok(())
+        })?;
+        let question =
+            "SELECT rowid, id, message_id, time_created, data FROM part WHERE rowid = ?1";
+        let mut rows = Vec::new();
+        for number in lost {
+            self.rows(&self.part, question, [number], &mut |row| rows.push(row))?;
+        }
+        Ok(rows)
+    }
+
+    fn events(&mut self, take: &mut dyn FnMut(Row)) -> Result<(), Failure> {
+        let question = "SELECT rowid, id, type, seq, data FROM event \
+             WHERE aggregate_id = ?1 ORDER BY seq";
+        self.rows(&self.event, question, [&self.id], take)
+    }
+
+    fn others(&mut self, to: &mut Conversation) -> Result<(), Failure> {
+        let path = to.source(self.session.source).path.clone();
+        for name in self.database.tables()? {
+            let columns = self.database.columns(&name)?;
+            let is_read = ["session", "message", "part", "event"].contains(&&*name);
+            let of_session = ["session_id", "aggregate_id"];
+            let key = of_session.into_iter().find(|key| columns.contains(*key));
+            let Some(key) = key.filter(|_| !is_read) else {
+                continue;
+            };
+            let source = to.add_table(path.clone(), &name);
+            let quoted = quoted(&name);
+            let mut places = Vec::new();
+            let question = format!("SELECT rowid FROM {quoted} WHERE {key} = ?1 ORDER BY rowid");
+            self.database.each(&question, [&self.id], |row| {
+                places.extend(place(source, row.get(0)?));
+                Ok(())
+            })?;
+            to.sources[source.index()].len = len_of(&self.database, &name)?;
+            for place in places {
+                let holds = if KNOWN_TABLES.contains(&&*name) {
+                    Holds::Raw(name.clone().into())
+                } else {
+                    to.unknown(&name)
+                };
+                to.parts.push(Part { place, holds });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the place of a row. Numbers below zero, which SQLite gives only on request, are not read.
+fn place(source: SourceId, number: i64) -> Option<Place> {
+    Some(Place {
+        source,
+        offset: u64::try_from(number).ok()?,
+        len: 1,
+    })
+}
+
+/// Returns the length of a table as a source: its highest row number, and one more.
+fn len_of(database: &Database, table: &str) -> Result<u64, Failure> {
+    let mut len = 0;
+    let question = format!("SELECT max(rowid) FROM {}", quoted(table));
+    database.each(&question, [], |row| {
+        let highest: Option<i64> = row.get(0)?;
+        let highest = highest.and_then(|highest| u64::try_from(highest).ok());
+        len = highest.map_or(0, |highest| highest + 1);
+        Ok(())
+    })?;
+    Ok(len)
+}
+
+/// Returns a name for use in a question.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,236 @@
+//! The events of a session: every version of every message and part, also of those that were deleted.
+//!
+//! The next prompt after a revert deletes the reverted rows. The events stay, and only they have the texts then.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use transcript_format::object::{Object, Raw};
+
+use super::message::{Message, add_part, hold, json_of};
+use super::part;
+use super::rows::{Info, Row};
+use crate::content::StoredContent;
+use crate::conversation::{BranchKind, Conversation, Holds};
+use crate::strings::string;
+use crate::text::Piece;
+
+/// What the events say beyond the rows of the messages and parts.
+pub(super) struct Events {
+    /// What the session last said about itself.
+    info: Option<Info>,
+    /// The text of each part that has a row, by its id.
+    current: HashMap<String, Current>,
+    messages: HashSet<String>,
+    /// The newest version of each message and part without a row.
+    past_messages: HashMap<String, Row>,
+    past_parts: BTreeMap<String, Row>,
+    /// The removals of messages and parts, by the id. Those with one number were made together.
+    removed: HashMap<String, u32>,
+    removals: u32,
+    /// Whether the last event was a removal.
+    is_removing: bool,
+    /// Versions of parts that say something else than the row does.
+    other_versions: Vec<(String, Row)>,
+}
+
+/// What a part with a row says.
+struct Current {
+    message: String,
+    text: String,
+    /// The last version that said something else: its text and its place in the list of versions.
+    other: Option<(String, usize)>,
+}
+
+/// What has no row.
+pub(super) struct Past {
+    pub(super) info: Option<Info>,
+    pub(super) messages: Vec<Message>,
+    /// Parts of any message.
+    pub(super) parts: Vec<Row>,
+    /// The removals of messages and parts, by the id. Those with one number were made together.
+    pub(super) removed: HashMap<String, u32>,
+}
+
+impl Events {
+    /// Begins with the messages that have rows.
+    pub(super) fn new(to: &Conversation, messages: &[Message]) -> Self {
+        let parts = messages.iter().flat_map(|message| {
+            let parts = message.parts.iter();
+            parts.map(|part| (message.id.clone(), part))
+        });
+        let current = parts.map(|(message, part)| {
+            let contents = part.nodes.iter().map(|id| to.stored(*id));
+            let current = Current {
+                message,
+                text: said(contents),
+                other: None,
+            };
+            (part.id.clone(), current)
+        });
+        Self {
+            info: None,
+            current: current.collect(),
+            messages: messages.iter().map(|message| message.id.clone()).collect(),
+            past_messages: HashMap::new(),
+            past_parts: BTreeMap::new(),
+            removed: HashMap::new(),
+            removals: 0,
+            is_removing: false,
+            other_versions: Vec::new(),
+        }
+    }
+
+    /// Takes the next event.
+    pub(super) fn take(&mut self, to: &mut Conversation, row: &Row) {
+        let Some(text) = json_of(to, row) else {
+            hold(to, row.place, Holds::Damaged);
+            return;
+        };
+        let Ok(data) = Object::parse(&text) else {
+            return;
+        };
+        let version = row.of.trim_end_matches(|c: char| c.is_ascii_digit());
+        let kind = version.strip_suffix('.').unwrap_or(&row.of);
+        let is_removal = matches!(kind, "message.removed" | "message.part.removed");
+        if is_removal && !self.is_removing {
+            self.removals += 1;
+        }
+        self.is_removing = is_removal;
+        let raw = |kind: &str| Holds::Raw(kind.to_owned().into());
+        let holds = match kind {
+            "session.created" | "session.updated" => {
+                let info = data.object("info");
+                self.info = info.map(|info| Info::of_json(&info)).or(self.info.take());
+                Some(Holds::Metadata("session"))
+            }
+            "message.updated" => self.message(to, row, &data),
+            "message.part.updated" => self.part(to, row, &data),
+            "message.removed" => {
+                self.remove(&data, "messageID");
+                Some(raw(kind))
+            }
+            "message.part.removed" => {
+                self.remove(&data, "partID");
+                Some(raw(kind))
+            }
+            kind if kind.starts_with("session.") => Some(raw(kind)),
+            kind => Some(to.unknown(kind)),
+        };
+        if let Some(holds) = holds {
+            hold(to, row.place, holds);
+        }
+    }
+
+    fn remove(&mut self, data: &Object<'_>, key: &str) {
+        if let Some(id) = string(data, key) {
+            self.removed.insert(id, self.removals);
+        }
+    }
+
+    /// Takes a version of a message. Returns what the event holds, unless that is decided by later ones.
+    fn message(&mut self, to: &mut Conversation, row: &Row, data: &Object<'_>) -> Option<Holds> {
+        let info = data.get("info");
+        let id = info.and_then(|info| string(&info.object()?, "id"));
+        let (Some(info), Some(id)) = (info, id) else {
+            return Some(Holds::Raw("message.updated".into()));
+        };
+        self.removed.remove(&id);
+        if self.messages.contains(&id) {
+            return Some(Holds::Metadata("message"));
+        }
+        let version = version_of(row, info, id.clone(), String::new());
+        if let Some(older) = self.past_messages.insert(id, version) {
+            hold(to, older.place, Holds::Metadata("message"));
+        }
+        None
+    }
+
+    /// Takes a version of a part. Returns what the event holds, unless that is decided by later ones.
+    fn part(&mut self, to: &mut Conversation, row: &Row, data: &Object<'_>) -> Option<Holds> {
+        let same = || Some(Holds::Raw("message.part.updated".into()));
+        let raw = data.get("part");
+        let part = raw.and_then(Raw::object);
+        let id = part.as_ref().and_then(|part| string(part, "id"));
+        let (Some(raw), Some(part), Some(id)) = (raw, part, id) else {
+            return same();
+        };
+        self.removed.remove(&id);
+        let message = string(&part, "messageID").unwrap_or_default();
+        let version = version_of(row, raw, id.clone(), message);
+        let Some(current) = self.current.get_mut(&id) else {
+            if let Some(older) = self.past_parts.insert(id, version) {
+                hold(to, older.place, Holds::Raw("message.part.updated".into()));
+            }
+            return None;
+        };
+        let contents = part::read(&part, true).contents;
+        let text = said(contents.iter().map(|(_, content)| content));
+        if current.text.starts_with(&text) {
+            return same();
+        }
+        match &mut current.other {
+            // The text grew while it was written.
+            Some((older, at)) if text.starts_with(&**older) => {
+                *older = text;
+                let older = std::mem::replace(&mut self.other_versions[*at].1, version);
+                hold(to, older.place, Holds::Raw("message.part.updated".into()));
+            }
+            other => {
+                *other = Some((text, self.other_versions.len()));
+                self.other_versions.push((current.message.clone(), version));
+            }
+        }
+        None
+    }
+
+    /// Adds the other versions of parts as a branch, and returns the messages and parts without rows.
+    pub(super) fn finish(self, to: &mut Conversation, messages: &[Message]) -> Past {
+        let by_id: HashMap<&str, &Message> = messages
+            .iter()
+            .map(|message| (&*message.id, message))
+            .collect();
+        let mut superseded = Vec::new();
+        for (message, row) in self.other_versions {
+            let message = by_id.get(&*message);
+            let part = message.and_then(|message| add_part(to, message, &row));
+            superseded.extend(part.into_iter().flat_map(|part| part.nodes));
+        }
+        to.branch(BranchKind::Superseded, superseded);
+        let past = self.past_messages.into_values().filter_map(|row| {
+            hold(to, row.place, Holds::Metadata("message"));
+            let info = Object::parse(&row.data).ok()?;
+            let time = info.object("time");
+            let created = time.and_then(|time| time.i64("created"));
+            Some(Message::of_json(&info, row.id, created.unwrap_or_default()))
+        });
+        Past {
+            info: self.info,
+            messages: past.collect(),
+            parts: self.past_parts.into_values().collect(),
+            removed: self.removed,
+        }
+    }
+}
+
+/// Returns the version of a message or part that an event holds.
+fn version_of(event: &Row, json: Raw<'_>, id: String, of: String) -> Row {
+    Row {
+        place: event.place,
+        id,
+        of,
+        order: event.order,
+        data: json.text().to_owned(),
+        is_utf8: true,
+    }
+}
+
+/// Returns all that contents say, to compare versions of a part. Texts of rows are held.
+fn said<'a>(contents: impl Iterator<Item = &'a StoredContent>) -> String {
+    let texts = contents.flat_map(|content| [&content.text, &content.output]);
+    let pieces = texts.flatten().flat_map(|text| text.pieces());
+    let held = pieces.filter_map(|piece| match piece {
+        Piece::Held(text) => Some(&**text),
+        Piece::Stored(_) => None,
+    });
+    held.collect()
+}

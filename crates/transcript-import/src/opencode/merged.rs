@@ -1,0 +1,165 @@
+//! The messages of a session, with what has no row of its own any more.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use transcript_format::object::Object;
+
+use super::message::{Message, add_part, hold};
+use super::rows::Row;
+use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId};
+
+/// The messages with rows, while those without are sorted in.
+///
+/// A message without a row was deleted from a whole database. In a damaged one it was lost, unless an event says that it was
+/// removed, and a removed one may still have a row.
+pub(super) struct Merged {
+    live: Vec<Message>,
+    /// The places of the live messages, by their ids.
+    places: HashMap<String, usize>,
+    /// Messages without a row, and those that were removed.
+    past: HashMap<String, Message>,
+    is_damaged: bool,
+    removed: HashMap<String, u32>,
+    /// The nodes of each removal, by their parts.
+    deleted: BTreeMap<u32, BTreeMap<PartKey, Vec<NodeId>>>,
+    /// The ids of parts that have rows and no message.
+    lost: HashSet<String>,
+}
+
+/// The place of a part in a conversation: the time and the id of its message, and its own id.
+type PartKey = (i64, String, String);
+
+impl Merged {
+    pub(super) fn new(
+        messages: Vec<Message>,
+        past: Vec<Message>,
+        removed: HashMap<String, u32>,
+        is_damaged: bool,
+    ) -> Self {
+        let past = past
+            .into_iter()
+            .map(|message| (message.id.clone(), message));
+        let mut merged = Self {
+            live: Vec::new(),
+            places: HashMap::new(),
+            past: past.collect(),
+            is_damaged,
+            removed,
+            deleted: BTreeMap::new(),
+            lost: HashSet::new(),
+        };
+        for message in messages {
+            merged.add_message(message);
+        }
+        merged
+    }
+
+    /// Adds a message that has a row.
+    fn add_message(&mut self, mut message: Message) {
+        let removal = self.removed.get(&message.id).filter(|_| self.is_damaged);
+        let removal = removal.copied();
+        for part in std::mem::take(&mut message.parts) {
+            let own = self.removed.get(&part.id).filter(|_| self.is_damaged);
+            match own.copied().or(removal) {
+                None => message.parts.push(part),
+                Some(removal) => self.delete(removal, key(&message, &part.id), part.nodes),
+            }
+        }
+        if removal.is_none() {
+            self.places.insert(message.id.clone(), self.live.len());
+            self.live.push(message);
+        } else {
+            self.past.insert(message.id.clone(), message);
+        }
+    }
+
+    fn delete(&mut self, removal: u32, key: PartKey, nodes: Vec<NodeId>) {
+        let removal = self.deleted.entry(removal).or_default();
+        removal.entry(key).or_default().extend(nodes);
+    }
+
+    /// Adds parts with rows whose messages have none.
+    pub(super) fn add_lost(&mut self, to: &mut Conversation, rows: Vec<Row>) {
+        let mut by_message: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+        for row in rows {
+            to.report(row.place, DamageKind::LostParent);
+            self.lost.insert(row.id.clone());
+            by_message.entry(row.of.clone()).or_default().push(row);
+        }
+        for rows in by_message.into_values() {
+            rows.iter().for_each(|row| self.add_part(to, row, &rows));
+        }
+    }
+
+    /// Adds parts that only events hold.
+    pub(super) fn add_past(&mut self, to: &mut Conversation, rows: Vec<Row>) {
+        for row in rows {
+            if self.lost.contains(&row.id) {
+                hold(to, row.place, Holds::Raw("message.part.updated".into()));
+            } else {
+                self.add_part(to, &row, std::slice::from_ref(&row));
+            }
+        }
+    }
+
+    /// Adds one of the parts that are known of a message.
+    fn add_part(&mut self, to: &mut Conversation, row: &Row, known: &[Row]) {
+        let removal = self.removed.get(&row.id).or(self.removed.get(&row.of));
+        let of_whole = (!self.is_damaged).then_some(u32::MAX);
+        let removal = removal.copied().or(of_whole);
+        let message = match self.places.get(&row.of) {
+            Some(place) => &mut self.live[*place],
+            None => {
+                let past = self.past.entry(row.of.clone());
+                past.or_insert_with(|| stand_in(row.of.clone(), known))
+            }
+        };
+        let Some(part) = add_part(to, message, row) else {
+            return;
+        };
+        let Some(removal) = removal else {
+            message.parts.push(part);
+            return;
+        };
+        let key = key(message, &part.id);
+        self.delete(removal, key, part.nodes);
+    }
+
+    /// Returns the live messages in their order, and adds the deleted ones as branches.
+    pub(super) fn finish(mut self, to: &mut Conversation) -> Vec<Message> {
+        for nodes in self.deleted.into_values() {
+            let nodes = nodes.into_values().flatten().collect();
+            to.branch(BranchKind::Deleted, nodes);
+        }
+        // Parts that were lost and not removed belong to messages that were lost and not removed.
+        let restored = self.past.into_values();
+        self.live
+            .extend(restored.filter(|message| !message.parts.is_empty()));
+        for message in &mut self.live {
+            message.parts.sort_by(|a, b| a.id.cmp(&b.id));
+        }
+        self.live
+            .sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        self.live
+    }
+}
+
+fn key(message: &Message, part: &str) -> PartKey {
+    (message.created, message.id.clone(), part.to_owned())
+}
+
+/// Returns a message for parts whose own is missing. Who said it shows in what only the model writes.
+fn stand_in(id: String, parts: &[Row]) -> Message {
+    let is_of_model = |row: &Row| {
+        let part = Object::parse(&row.data).ok();
+        let kind = part.as_ref().and_then(|part| part.str("type"));
+        let has_time = part.as_ref().is_some_and(|part| part.get("time").is_some());
+        match kind.as_deref() {
+            Some("text") => has_time,
+            Some("file" | "subtask" | "compaction" | "agent") => false,
+            _ => true,
+        }
+    };
+    let created = parts.iter().map(|row| row.order).min().unwrap_or_default();
+    Message::stand_in(id, created, parts.iter().any(is_of_model))
+}

@@ -1,0 +1,165 @@
+//! A message and its parts.
+
+use transcript_format::object::Object;
+
+use super::part::{self, PartKind};
+use super::rows::{Row, repaired, usage};
+use crate::conversation::{Conversation, DamageKind, Holds, Node, NodeId, Part, Usage};
+use crate::place::Place;
+use crate::strings::string;
+
+/// A message.
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) is_of_model: bool,
+    /// When it was made, in milliseconds.
+    pub(super) created: i64,
+    /// The message that a response answers.
+    pub(super) parent: Option<String>,
+    /// Whether it is the whole summary of a compaction.
+    pub(super) is_summary: bool,
+    pub(super) failure: Option<MessageFailure>,
+    pub(super) model: Option<String>,
+    pub(super) usage: Option<Usage>,
+    pub(super) parts: Vec<MessagePart>,
+}
+
+/// How a response failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageFailure {
+    /// The person stopped it.
+    Stopped,
+    /// The provider failed, or the response was not usable.
+    Failed,
+}
+
+/// A part of a message.
+pub(super) struct MessagePart {
+    pub(super) id: String,
+    pub(super) kind: PartKind,
+    pub(super) nodes: Vec<NodeId>,
+}
+
+/// Notes what a row holds.
+pub(super) fn hold(to: &mut Conversation, place: Place, holds: Holds) {
+    to.parts.push(Part { place, holds });
+}
+
+/// Returns the text of a row as JSON, and reports its damage.
+pub(super) fn json_of(to: &mut Conversation, row: &Row) -> Option<String> {
+    if !row.is_utf8 {
+        to.report(row.place, DamageKind::InvalidUtf8);
+    }
+    if Object::parse(&row.data).is_ok() {
+        return Some(row.data.clone());
+    }
+    let text = repaired(&row.data).filter(|text| Object::parse(text).is_ok());
+    let damage = match text {
+        Some(_) => DamageKind::TornRecord,
+        None => DamageKind::NoRecord,
+    };
+    to.report(row.place, damage);
+    text
+}
+
+/// Reads a row of a message and those of its parts. Returns the parts when the row of the message is damaged.
+pub(super) fn add_message(
+    to: &mut Conversation,
+    row: &Row,
+    parts: Vec<Row>,
+) -> Result<Message, Vec<Row>> {
+    let text = json_of(to, row);
+    let Some(info) = text.as_deref().and_then(|text| Object::parse(text).ok()) else {
+        hold(to, row.place, Holds::Damaged);
+        return Err(parts);
+    };
+    hold(to, row.place, Holds::Metadata("message"));
+    let mut message = Message::of_json(&info, row.id.clone(), row.order);
+    for row in &parts {
+        let part = add_part(to, &message, row);
+        message.parts.extend(part);
+    }
+    let last = message
+        .parts
+        .iter()
+        .flat_map(|part| &part.nodes)
+        .next_back();
+    if let Some(last) = last.copied() {
+        to.node_mut(last).usage = message.usage.map(Box::new);
+    }
+    Ok(message)
+}
+
+impl Message {
+    /// Returns a message of which only parts are known.
+    pub(super) fn stand_in(id: String, created: i64, is_of_model: bool) -> Self {
+        Self {
+            id,
+            is_of_model,
+            created,
+            parent: None,
+            is_summary: false,
+            failure: None,
+            model: None,
+            usage: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Reads the JSON of a message.
+    pub(super) fn of_json(info: &Object<'_>, id: String, created: i64) -> Self {
+        let is = |key| info.bool(key) == Some(true);
+        let failure = info.object("error").map(|error| match error.str("name") {
+            Some(name) if name == "MessageAbortedError" => MessageFailure::Stopped,
+            _ => MessageFailure::Failed,
+        });
+        let is_of_model = info.str("role").is_some_and(|role| role == "assistant");
+        let is_finished = info.str("finish").is_some();
+        let model = info
+            .object("model")
+            .and_then(|model| string(&model, "modelID"));
+        Self {
+            id,
+            is_of_model,
+            created,
+            parent: string(info, "parentID"),
+            is_summary: is_of_model && is("summary") && is_finished && failure.is_none(),
+            failure,
+            model: string(info, "modelID").or(model),
+            usage: info.object("tokens").map(|tokens| usage(&tokens)),
+            parts: Vec::new(),
+        }
+    }
+}
+
+/// Adds the nodes of a part; `None` when its row is damaged.
+pub(super) fn add_part(to: &mut Conversation, message: &Message, row: &Row) -> Option<MessagePart> {
+    let Some(text) = json_of(to, row) else {
+        hold(to, row.place, Holds::Damaged);
+        return None;
+    };
+    let object = Object::parse(&text).ok()?;
+    let read = part::read(&object, message.is_of_model);
+    let name = object.str("type").unwrap_or_default();
+    let mut nodes = Vec::new();
+    for (kind, content) in read.contents {
+        let mut node = Node::new(kind, content);
+        node.origin = Some(row.place);
+        node.record_id = Some(message.id.as_str().into());
+        node.time = Some(message.created.to_string().into());
+        let model = message.model.as_deref().filter(|_| message.is_of_model);
+        node.model = model.map(|model| to.name(model));
+        nodes.push(to.add(node));
+    }
+    let holds = match (&read.kind, nodes.is_empty()) {
+        (_, false) => Holds::Nodes(nodes.clone().into()),
+        (PartKind::Unknown, true) => to.unknown(&name),
+        _ => Holds::Raw(name.into_owned().into()),
+    };
+    hold(to, row.place, holds);
+    Some(MessagePart {
+        id: row.id.clone(),
+        kind: read.kind,
+        nodes,
+    })
+}

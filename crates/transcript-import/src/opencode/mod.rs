@@ -1,0 +1,198 @@
+//! OpenCode: a database of sessions, messages and their parts. Older versions write a file for each of them.
+//!
+//! A revert hides messages until the next prompt deletes their rows; the events still have them. A compaction is a prompt with a
+//! part of that kind, which the summary answers.
+
+#[cfg(feature = "sqlite")]
+mod database;
+mod events;
+mod files;
+mod merged;
+mod message;
+mod part;
+mod rows;
+#[cfg(feature = "sqlite")]
+mod salvage;
+mod send;
+mod session;
+
+use std::path::{Path, PathBuf};
+
+use transcript_format::object::Object;
+
+use crate::conversation::Conversation;
+use crate::dialect::{Dialect, Policy, Session};
+use crate::gaps::fill_gaps;
+use crate::source::{Store, name_of};
+use crate::{Agent, Error};
+
+use rows::Rows;
+
+/// The folder of the files of older versions.
+const FILES_FOLDER: &str = "storage";
+
+/// The dialect of OpenCode.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenCode;
+
+impl Dialect for OpenCode {
+    fn agent(&self) -> Agent {
+        Agent::OpenCode
+    }
+
+    fn has_store(&self, store: Store<'_>) -> bool {
+        let has_database = databases(store).is_ok_and(|found| !found.is_empty());
+        has_database
+            || store
+                .disk
+                .is_folder(&store.path.join(FILES_FOLDER).join("session"))
+    }
+
+    fn begins_file(&self, _: &Object<'_>) -> bool {
+        false
+    }
+
+    fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
+        let mut sessions = Vec::new();
+        for path in databases(store)? {
+            let ids = ids(store, &path)?;
+            sessions.extend(ids.into_iter().map(|id| Session {
+                id,
+                files: vec![path.clone()],
+            }));
+        }
+        // The first start of a newer version moves the files into the database and leaves them.
+        let older = files::sessions(store)?;
+        let is_new = |session: &Session| !sessions.iter().any(|known| known.id == session.id);
+        let older: Vec<Session> = older.into_iter().filter(is_new).collect();
+        sessions.extend(older);
+        Ok(sessions)
+    }
+
+    fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
+        for path in databases(store)? {
+            if let Some(conversation) = read_database(store, &path, id, policy)? {
+                return Ok(conversation);
+            }
+        }
+        let session = files::sessions(store)?
+            .into_iter()
+            .find(|session| session.id == id);
+        let session = session.ok_or_else(|| Error::no_session(Agent::OpenCode, store.path, id))?;
+        let mut to = Conversation::new(Agent::OpenCode, id);
+        let mut files = files::Files::open(store, &session, &mut to)?;
+        match read_rows(to, &mut files, None)? {
+            Some(conversation) => Ok(conversation),
+            None => Err(Error::no_session(Agent::OpenCode, store.path, id)),
+        }
+    }
+}
+
+/// Reads a session from its rows; `None` when there are none. `refusal` is why OpenCode itself does not read them.
+fn read_rows<R: Rows>(
+    mut to: Conversation,
+    rows: &mut R,
+    refusal: Option<&'static str>,
+) -> Result<Option<Conversation>, R::Error> {
+    let Some(session) = session::read(&mut to, rows)? else {
+        return Ok(None);
+    };
+    send::choose(&mut to, session);
+    if let Some(refusal) = refusal {
+        to.refuse(refusal);
+    }
+    fill_gaps(&mut to);
+    Ok(Some(to.finish()))
+}
+
+/// Returns the databases of a store: the usual one, and those of other channels of releases beside it.
+fn databases(store: Store<'_>) -> Result<Vec<PathBuf>, Error> {
+    let is_database = |path: &Path| {
+        let name = name_of(path);
+        name.starts_with("opencode") && name.ends_with(".db")
+    };
+    if store.disk.is_file(store.path) {
+        let path = Some(store.path.to_owned());
+        return Ok(path
+            .filter(|path| name_of(path).ends_with(".db"))
+            .into_iter()
+            .collect());
+    }
+    let mut found = Vec::new();
+    for entry in store.disk.list(store.path).map_err(Error::at(store.path))? {
+        let entry = entry.map_err(Error::at(store.path))?;
+        let path = store.path.join(&entry.name);
+        if is_database(&path) && store.disk.is_file(&path) {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+#[cfg(feature = "sqlite")]
+fn ids(store: Store<'_>, path: &Path) -> Result<Vec<String>, Error> {
+    use crate::sqlite::{Failure, Pages};
+
+    let pages = Pages::open(store, path)?;
+    if !pages.has_damaged_log() {
+        match database::ids(store, path) {
+            Ok(ids) => return Ok(ids),
+            Err(Failure::Other(error)) => return Err(error),
+            Err(Failure::Damaged) => {}
+        }
+    }
+    salvage::ids(&pages).map_err(Error::at(path))
+}
+
+/// Reads a session of a database; `None` when it has none with this id.
+///
+/// The pages of a damaged database are read one by one. OpenCode itself refuses it, or goes without the changes that its log has
+/// after a damaged place.
+#[cfg(feature = "sqlite")]
+fn read_database(
+    store: Store<'_>,
+    path: &Path,
+    id: &str,
+    policy: Policy,
+) -> Result<Option<Conversation>, Error> {
+    use crate::sqlite::{Failure, Pages};
+
+    let pages = Pages::open(store, path)?;
+    let is_of_vendor = policy == Policy::Vendor;
+    if is_of_vendor || !pages.has_damaged_log() {
+        let mut to = Conversation::new(Agent::OpenCode, id);
+        let tables = database::Tables::open(store, path, id, &mut to);
+        let read = tables.and_then(|mut tables| read_rows(to, &mut tables, None));
+        match read {
+            Ok(read) => return Ok(read),
+            Err(Failure::Other(error)) => return Err(error),
+            Err(Failure::Damaged) => {}
+        }
+    }
+    let mut to = Conversation::new(Agent::OpenCode, id);
+    let mut salvaged = salvage::Salvaged::read(&pages, path, id, &mut to)?;
+    let refusal = is_of_vendor.then_some("its database is damaged");
+    read_rows(to, &mut salvaged, refusal)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn ids(_: Store<'_>, path: &Path) -> Result<Vec<String>, Error> {
+    Err(no_sqlite(path))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn read_database(
+    _: Store<'_>,
+    path: &Path,
+    _: &str,
+    _: Policy,
+) -> Result<Option<Conversation>, Error> {
+    Err(no_sqlite(path))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn no_sqlite(path: &Path) -> Error {
+    let reason = "the feature `sqlite` of transcript-import reads databases";
+    Error::at(path)(std::io::Error::new(std::io::ErrorKind::Unsupported, reason))
+}

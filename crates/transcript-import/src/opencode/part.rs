@@ -1,0 +1,186 @@
+//! One part of a message: what it says, and whether it goes to the model.
+
+use std::borrow::Cow;
+
+use transcript_format::object::{Object, Raw};
+
+use crate::content::{Image, ImageData, Input, StoredContent};
+use crate::conversation::NodeKind;
+use crate::strings::{boxed, objects, string};
+use crate::text::Text;
+
+/// A part of a message, as it is stored.
+pub(super) struct Read {
+    pub(super) kind: PartKind,
+    pub(super) contents: Vec<(NodeKind, StoredContent)>,
+}
+
+/// What a part of a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PartKind {
+    /// A text, a thought or an image.
+    Said,
+    /// A call of a tool, and its result if there is one.
+    Tool {
+        /// The result was cleared to make room.
+        is_cleared: bool,
+    },
+    /// A response of the model begins.
+    StepStart,
+    /// A summary takes the place of what comes before it. The messages from `kept_from` on are kept.
+    Compaction { kept_from: Option<String> },
+    /// A task for a subagent, which the person gave.
+    Subtask,
+    /// A text that is shown and not sent.
+    Ignored,
+    /// Nothing of the conversation.
+    Other,
+    /// A type that is not known.
+    Unknown,
+}
+
+/// Types of parts without a text of the conversation.
+const OTHER_KINDS: [&str; 5] = ["agent", "patch", "retry", "snapshot", "step-finish"];
+
+/// Reads a part of a message of the model or of the person.
+pub(super) fn read(part: &Object<'_>, is_of_model: bool) -> Read {
+    let said = |kind, contents| Read { kind, contents };
+    let text = || string(part, "text").filter(|text| !text.is_empty());
+    let by = if is_of_model {
+        NodeKind::Assistant
+    } else {
+        NodeKind::User
+    };
+    match &*kind_of(part) {
+        "text" => {
+            let is_ignored = part.bool("ignored") == Some(true) && !is_of_model;
+            let kind = if is_ignored {
+                PartKind::Ignored
+            } else {
+                PartKind::Said
+            };
+            said(
+                kind,
+                text()
+                    .map(|text| (by, StoredContent::text(Text::held(&text))))
+                    .into_iter()
+                    .collect(),
+            )
+        }
+        "reasoning" => {
+            let thought =
+                text().map(|text| (NodeKind::Reasoning, StoredContent::text(Text::held(&text))));
+            said(PartKind::Said, thought.into_iter().collect())
+        }
+        "file" if is_media(part) => {
+            let content = StoredContent {
+                images: [image_of(part)].into(),
+                ..StoredContent::default()
+            };
+            said(PartKind::Said, vec![(by, content)])
+        }
+        // The texts of other files are parts of their own.
+        "file" => said(PartKind::Other, Vec::new()),
+        "tool" => tool(part),
+        "step-start" => said(PartKind::StepStart, Vec::new()),
+        "compaction" => {
+            let kept_from = string(part, "tail_start_id");
+            said(PartKind::Compaction { kept_from }, Vec::new())
+        }
+        "subtask" => {
+            let task = string(part, "prompt")
+                .map(|text| (NodeKind::User, StoredContent::text(Text::held(&text))));
+            said(PartKind::Subtask, task.into_iter().collect())
+        }
+        kind if OTHER_KINDS.contains(&kind) => said(PartKind::Other, Vec::new()),
+        _ => said(PartKind::Unknown, Vec::new()),
+    }
+}
+
+/// Returns the type of a part. One that was torn off shows in the fields before it.
+fn kind_of<'a>(part: &Object<'a>) -> Cow<'a, str> {
+    let guessed = || match (part.get("state"), part.get("text")) {
+        (Some(_), _) => "tool",
+        (None, Some(_)) => "text",
+        (None, None) => "",
+    };
+    part.str("type").unwrap_or_else(|| Cow::Borrowed(guessed()))
+}
+
+fn is_media(file: &Object<'_>) -> bool {
+    let mime = file.str("mime").unwrap_or_default();
+    mime.starts_with("image/") || mime == "application/pdf"
+}
+
+/// Returns an image or another file that is sent as it is. Its URL contains its bytes, or leads to them.
+fn image_of(file: &Object<'_>) -> Image {
+    let url = file.str("url").unwrap_or_default();
+    let body = url
+        .strip_prefix("data:")
+        .and_then(|data| data.split_once(";base64,"));
+    let data = match body {
+        Some((_, bytes)) => ImageData::Base64(Text::held(bytes)),
+        None if url.is_empty() => ImageData::Unknown,
+        None => ImageData::Url(Text::held(&url)),
+    };
+    Image {
+        media_type: boxed(file, "mime"),
+        data,
+    }
+}
+
+/// Returns a call and its result.
+fn tool(part: &Object<'_>) -> Read {
+    let state = part.object("state");
+    let field = |key| state.as_ref().and_then(|state| state.get(key));
+    let name = boxed(part, "tool");
+    let call_id = boxed(part, "callID");
+    let input = field("input").map_or("null", Raw::text);
+    let call = StoredContent {
+        name: name.clone(),
+        call_id: call_id.clone(),
+        input: Some(Input::Json(Text::held(input))),
+        ..StoredContent::default()
+    };
+    let mut contents = vec![(NodeKind::ToolCall, call)];
+    let status = field("status").and_then(|status| status.str());
+    let output = match status.as_deref() {
+        // A state that was torn may have lost its status.
+        Some("completed") | None => field("output"),
+        Some("error") => partial_output(state.as_ref()).or_else(|| field("error")),
+        _ => None,
+    };
+    let time = field("time").and_then(|time| time.object());
+    let cleared = time.and_then(|time| time.get("compacted"));
+    if let Some(output) = output.and_then(|output| output.str()) {
+        let attachments = objects(field("attachments"));
+        let result = StoredContent {
+            name,
+            call_id,
+            output: Some(Text::held(&output)),
+            is_error: status.as_deref() == Some("error"),
+            images: attachments
+                .filter(is_media)
+                .map(|file| image_of(&file))
+                .collect(),
+            ..StoredContent::default()
+        };
+        contents.push((NodeKind::ToolResult, result));
+    }
+    Read {
+        kind: PartKind::Tool {
+            is_cleared: cleared.is_some_and(|time| !time.is_null()),
+        },
+        contents,
+    }
+}
+
+/// Returns what an interrupted tool had printed: it is sent in place of the error.
+fn partial_output<'a>(state: Option<&Object<'a>>) -> Option<Raw<'a>> {
+    let metadata = state?.object("metadata")?;
+    let is_interrupted = metadata.bool("interrupted") == Some(true);
+    let output = metadata
+        .get("output")
+        .filter(|output| output.str().is_some());
+    output.filter(|_| is_interrupted)
+}

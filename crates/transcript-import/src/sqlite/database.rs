@@ -1,0 +1,132 @@
+//! Questions to a copy of a database.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
+use transcript_storage::TemporaryFolder;
+
+use super::copy::{COPY_NAME, copy};
+use crate::Error;
+use crate::source::Store;
+
+/// A copy of a database, open for questions.
+pub(crate) struct Database {
+    // It is closed before its folder is removed.
+    connection: Connection,
+    /// The database that was copied.
+    path: PathBuf,
+    _folder: Option<TemporaryFolder>,
+}
+
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database is damaged.
+    Damaged,
+    /// Something else failed.
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Database {
+    /// Opens a copy of the database at `path`.
+    pub(crate) fn open(store: Store<'_>, path: &Path) -> Result<Self, Failure> {
+        let folder = copy(store, path)?;
+        let connection = connect(&folder.path().join(COPY_NAME));
+        let connection = connection.map_err(|error| failure(path, error))?;
+        // The texts of the session are gone with the process, however it ends, where open files need no name.
+        let folder = Some(folder).filter(|_| !cfg!(unix));
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            _folder: folder,
+        })
+    }
+
+    /// Calls `take` with each row of the answer, in its order.
+    pub(crate) fn each(
+        &self,
+        question: &str,
+        parameters: impl Params,
+        mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), Failure> {
+        let ask = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare(question)?;
+            let mut rows = statement.query(parameters)?;
+            while let Some(row) = rows.next()? {
+                take(row)?;
+            }
+            Ok(())
+        };
+        ask().map_err(|error| failure(&self.path, error))
+    }
+
+    /// Returns the names of its tables.
+    pub(crate) fn tables(&self) -> Result<Vec<String>, Failure> {
+        let mut names = Vec::new();
+        let question = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+        self.each(question, [], |row| {
+            names.push(row.get(0)?);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// Returns the names of the columns of a table; none when there is no such table.
+    pub(crate) fn columns(&self, table: &str) -> Result<BTreeSet<String>, Failure> {
+        let mut names = BTreeSet::new();
+        self.each("SELECT name FROM pragma_table_info(?1)", [table], |row| {
+            names.insert(row.get(0)?);
+            Ok(())
+        })?;
+        Ok(names)
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // What the database says about itself is not trusted, and the copy is not tidied up when it is closed.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    // Opens the log of changes, which is possible only while it has a name.
+    connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn failure(path: &Path, error: rusqlite::Error) -> Failure {
+    let code = error.sqlite_error_code();
+    match code {
+        // A page beyond the end cannot be read: the file was cut.
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure) => {
+            Failure::Damaged
+        }
+        _ => Failure::Other(Error::at(path)(std::io::Error::other(error))),
+    }
+}
+
+/// Returns a column as text, and whether it was UTF-8.
+pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<(String, bool)> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => (text.to_owned(), true),
+            Err(_) => (String::from_utf8_lossy(bytes).into_owned(), false),
+        },
+        ValueRef::Integer(number) => (number.to_string(), true),
+        ValueRef::Real(number) => (number.to_string(), true),
+        ValueRef::Null => (String::new(), true),
+    })
+}

@@ -1,0 +1,173 @@
+//! The log of changes beside a database: which of its frames count.
+//!
+//! A frame is a new version of one page. SQLite uses frames up to the last one that ends a change, and stops at the first one
+//! whose sum is wrong; the changes after it are lost to SQLite, and not to a reader of what lies there.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+
+use transcript_storage::{ReadFile, Reader};
+
+const HEADER_LEN: usize = 32;
+const FRAME_HEADER_LEN: usize = 24;
+const BUFFER_LEN: usize = 512 << 10;
+
+/// The frames of a log that count.
+pub(super) struct Wal {
+    pub(super) page_len: usize,
+    /// The offset of the newest version of each page, by its number.
+    pub(super) pages: HashMap<u32, u64>,
+    /// The number of pages of the database after the last change.
+    pub(super) page_count: u32,
+    /// The offset of the first frame whose sum is wrong, if complete changes follow it.
+    pub(super) damaged_at: Option<u64>,
+}
+
+/// Reads a log; `None` when it has no complete change.
+pub(super) fn read(file: &Arc<dyn ReadFile>) -> io::Result<Option<Wal>> {
+    let mut input = BufReader::with_capacity(BUFFER_LEN, Reader::new(file.clone()));
+    let mut header = [0; HEADER_LEN];
+    if !fill(&mut input, &mut header)? {
+        return Ok(None);
+    }
+    let page_len = number(&header, 8) as usize;
+    if !super::pages::is_page_len(page_len) {
+        return Ok(None);
+    }
+    let mut log = Log::new(page_len, &header);
+    let mut frame = vec![0; FRAME_HEADER_LEN + page_len];
+    let mut offset = HEADER_LEN as u64;
+    while fill(&mut input, &mut frame)? {
+        log.frame(offset, &frame);
+        offset += frame.len() as u64;
+    }
+    Ok(log.finish())
+}
+
+/// A log while it is read.
+struct Log {
+    page_len: usize,
+    is_big_endian: bool,
+    /// Changes with every reset of the log; frames with another one are older.
+    salts: [u8; 8],
+    sum: [u32; 2],
+    frames: Vec<Frame>,
+    /// The number of frames up to the last change that SQLite sees.
+    seen: usize,
+    /// The first frame whose sum is wrong: its offset, and the number of frames before it.
+    wrong: Option<(u64, usize)>,
+}
+
+struct Frame {
+    page: u32,
+    offset: u64,
+    /// The number of pages of the database, in a frame that ends a change; 0 in others.
+    page_count: u32,
+}
+
+impl Log {
+    fn new(page_len: usize, header: &[u8; HEADER_LEN]) -> Self {
+        let mut log = Self {
+            page_len,
+            is_big_endian: header[3] & 1 == 1,
+            salts: array(header, 16),
+            sum: [0; 2],
+            frames: Vec::new(),
+            seen: 0,
+            wrong: None,
+        };
+        log.sum = log.sum_of(&header[..24]);
+        if !log.is_sum(header, 24) {
+            log.wrong = Some((0, 0));
+        }
+        log
+    }
+
+    fn frame(&mut self, offset: u64, frame: &[u8]) {
+        if self.wrong.is_none() {
+            let sum = self.sum;
+            self.sum = self.sum_of(&frame[..8]);
+            self.sum = self.sum_of(&frame[FRAME_HEADER_LEN..]);
+            let is_right = self.is_sum(frame, 16) && array(frame, 8) == self.salts;
+            if !is_right {
+                self.sum = sum;
+                self.wrong = Some((offset, self.frames.len()));
+            }
+        }
+        let page = number(frame, 0);
+        if page == 0 || array(frame, 8) != self.salts {
+            return;
+        }
+        self.frames.push(Frame {
+            page,
+            offset: offset + FRAME_HEADER_LEN as u64,
+            page_count: number(frame, 4),
+        });
+        let is_end = number(frame, 4) != 0;
+        if is_end && self.wrong.is_none() {
+            self.seen = self.frames.len();
+        }
+    }
+
+    fn finish(mut self) -> Option<Wal> {
+        let last = self.frames.iter().rposition(|frame| frame.page_count != 0);
+        let last = last.map_or(0, |last| last + 1);
+        // Without a change after it, a wrong sum is that of a frame that was being written.
+        let wrong = self.wrong.filter(|(_, frames)| last > *frames);
+        let counted = if wrong.is_some() { last } else { self.seen };
+        self.frames.truncate(counted);
+        let page_count = self.frames.last()?.page_count;
+        Some(Wal {
+            page_len: self.page_len,
+            pages: self
+                .frames
+                .iter()
+                .map(|frame| (frame.page, frame.offset))
+                .collect(),
+            page_count,
+            damaged_at: wrong.map(|(offset, _)| offset),
+        })
+    }
+
+    /// Returns the sum so far with these bytes added.
+    fn sum_of(&self, bytes: &[u8]) -> [u32; 2] {
+        let [mut first, mut second] = self.sum;
+        for pair in bytes.chunks_exact(8) {
+            let word = |at| {
+                let word: [u8; 4] = array(pair, at);
+                if self.is_big_endian {
+                    u32::from_be_bytes(word)
+                } else {
+                    u32::from_le_bytes(word)
+                }
+            };
+            first = first.wrapping_add(word(0)).wrapping_add(second);
+            second = second.wrapping_add(word(4)).wrapping_add(first);
+        }
+        [first, second]
+    }
+
+    fn is_sum(&self, bytes: &[u8], at: usize) -> bool {
+        self.sum == [number(bytes, at), number(bytes, at + 4)]
+    }
+}
+
+/// Fills the buffer; `false` when the file ends before.
+fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match input.read_exact(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    }
+}
+
+/// Returns bytes at a place that is within the bytes.
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array(bytes, at))
+}
