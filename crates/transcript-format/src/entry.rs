@@ -178,6 +178,7 @@ schema! {
         version: Str<'a> = "version", "the version of the client that wrote the line";
         slug: Str<'a> = "slug", "a readable name for the conversation, used for its plan file";
         transcript_engine: Object<'a> = "transcriptEngine", "the fields that this project adds to entries";
+        imported: Object<'a> = "imported", "in a line that was made from the session of another agent: the agent, and the `file`, `offset` and `length` of the record";
     }
 
     /// A `user` entry: a prompt, a tool result or a message that the client wrote.

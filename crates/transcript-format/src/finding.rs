@@ -3,7 +3,7 @@
 //! Codes are stable strings that scripts may match on; `docs/findings.md` explains each of them. The
 //! first letter is the area: `L` and `T` concern lines, `S` shapes and subagents, `G` links, `X` and
 //! `K` other sessions and writers, `C` compactions, `P` pairs of calls and results, `A` requests, `B`
-//! sizes, `U` token counts, `W`, `F`, `R` and `Z` the files of a store.
+//! sizes, `U` token counts, `W`, `F`, `R` and `Z` the files of a store, `I` sessions of other agents.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $Variant:ident = $code:literal, $severity:ident;)*) => {
@@ -166,6 +166,12 @@ codes! {
     Stub = "F-STUB", Note;
     /// The time of the file differs from that of its last entry by more than a day.
     FileTime = "F-PICK", Note;
+    /// A part of a source file of another agent is damaged.
+    Imported = "I-DAMAGE", Damage;
+    /// A source file of another agent has records of types that are not known.
+    ImportUnknown = "I-UNKNOWN", Note;
+    /// The agent that wrote the session refuses it.
+    ImportRefused = "I-REFUSED", Damage;
 }
 
 /// The severity of a finding.

@@ -507,6 +507,14 @@ impl Index {
         self.side.client_version
     }
 
+    /// Returns whether the file was made from the session of another agent. Its links are then those of the agent: there is
+    /// nothing to guess.
+    #[must_use]
+    pub fn is_imported(&self) -> bool {
+        let first = self.entries().next();
+        first.is_some_and(|first| first.flags().contains(Flags::IMPORTED))
+    }
+
     /// Returns the ids of the sessions that lines name, in file order.
     pub fn sessions(&self) -> impl Iterator<Item = &str> {
         self.side.sessions.texts()

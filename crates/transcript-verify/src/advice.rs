@@ -11,6 +11,13 @@ const DEFAULT_ADVICE: &str = "See docs/findings.md.";
 pub const fn advice(code: Code) -> &'static str {
     use Code as C;
     match code {
+        C::Imported => {
+            "What lies in the file is shown; `--policy vendor` shows what the agent itself would."
+        }
+        C::ImportUnknown => {
+            "Nothing needs to be done: the records are kept in their file. Report the type, so that a later version reads it."
+        }
+        C::ImportRefused => "Without `--policy vendor` what lies in the file is shown.",
         C::TornTail => {
             "The last write was cut off: resume with this project, or let `transcript repair` set the rest aside."
         }

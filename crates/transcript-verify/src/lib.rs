@@ -11,6 +11,7 @@ mod abridged;
 mod advice;
 mod bytes;
 mod conversation;
+mod imported;
 mod located_finding;
 mod options;
 mod recorded_requests;
@@ -26,6 +27,7 @@ mod writers;
 
 pub use advice::advice;
 pub use conversation::ConversationMeasure;
+pub use imported::{agent as agent_of, imported_findings};
 pub use located_finding::LocatedFinding;
 pub use options::VerifyOptions;
 pub use recorded_requests::{

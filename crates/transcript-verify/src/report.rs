@@ -25,6 +25,9 @@ pub struct Report {
     /// Whether the file is in the stream form: the output of the SDK (`stream-json`), or messages
     /// without ids. No client reads it, so `vendor` means the same as `recover` everywhere.
     pub is_stream_form: bool,
+    /// The agent that wrote the session, such as `codex`; `None` for Claude Code. Of another agent, `vendor` means the same as
+    /// `recover` everywhere.
+    pub agent: Option<String>,
     /// The number of messages that each policy shows.
     pub measure: ConversationMeasure,
     /// The reason why the client would not resume the session.
@@ -51,7 +54,7 @@ named! {
     /// The severity of the worst finding, in ascending order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Verdict {
-        /// No findings, except about calls that are running.
+        /// No findings, except about calls that are running, and records of another agent that are not known.
         Clean = "clean",
         /// There are findings, and nothing needs to be done.
         Noted = "noted",
@@ -68,7 +71,7 @@ impl Report {
     pub fn verdict(&self) -> Verdict {
         let codes = self.findings.iter().map(|finding| finding.code);
         let severities: Vec<Severity> = codes
-            .filter(|code| *code != Code::Running)
+            .filter(|code| !matches!(code, Code::Running | Code::ImportUnknown))
             .map(Code::severity)
             .collect();
         let is_refused = self.refusal.is_some() && self.measure.conversation > 0;

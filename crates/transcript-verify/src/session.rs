@@ -21,7 +21,7 @@ use crate::conversation::ConversationMeasure;
 use crate::located_finding::LocatedFinding;
 use crate::options::VerifyOptions;
 use crate::report::{PolicyLint, Report};
-use crate::{bytes, recorded_requests, running, secrets, unknown_keys, writers};
+use crate::{bytes, imported, recorded_requests, running, secrets, unknown_keys, writers};
 
 /// A conversation with more bytes is checked with shortened strings, so that its messages take little
 /// memory.
@@ -83,6 +83,10 @@ pub(crate) fn verify_with(
             None => search(),
         };
         findings.extend(secrets::findings(&index, source, secrets?)?);
+        if index.is_imported() {
+            findings.retain(|finding| !imported::is_about_client(finding.code));
+            findings.extend(imported::imported_findings(&index, source)?);
+        }
         report.findings = in_order(&index, findings);
         Ok(report)
     })
@@ -212,6 +216,7 @@ fn of_index(
         lines: index.line_count(),
         entries: index.len(),
         is_stream_form,
+        agent: imported::agent(index, source)?,
         measure: ConversationMeasure::new(&tree, &recover, &vendor),
         refusal: vendor.refusal,
         lint: lints,

@@ -559,6 +559,7 @@ pub(crate) fn absent(path: PathBuf) -> Report {
         lines: 0,
         entries: 0,
         is_stream_form: false,
+        agent: None,
         measure: ConversationMeasure::default(),
         refusal: None,
         lint: PolicyLint::default(),

@@ -187,4 +187,5 @@ const TRAILING_KEYS: &[&str] = &[
     "gitBranch",
     "slug",
     "transcriptEngine",
+    "imported",
 ];

@@ -77,6 +77,8 @@ bitflags! {
         const SIDECHAIN_OF_STREAM = 1 << 25;
         /// `parentUuid` is the empty string: [`Self::PARENT_ABSENT`] is set as well.
         const PARENT_EMPTY = 1 << 26;
+        /// `imported` is an object: the line was made from the session of another agent.
+        const IMPORTED = 1 << 27;
     }
 }
 
@@ -663,6 +665,11 @@ impl<'l> Reader<'l, '_> {
             Member::IsVirtual => self.flag(Flags::VIRTUAL)?,
             Member::IsApiErrorMessage => self.flag(Flags::API_ERROR)?,
             Member::Explicit => self.flag(Flags::EXPLICIT)?,
+            Member::Imported => {
+                let is_object = self.cursor.peek() == b'{';
+                self.cursor.skip_value(1)?;
+                self.parts.flags.set(Flags::IMPORTED, is_object);
+            }
             Member::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
             Member::RequestId => self.parts.request_id = self.text_or_skip(1)?,
             Member::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
@@ -957,7 +964,8 @@ names! {
         4: Uuid = b"uuid" Type = b"type" Data = b"data";
         6: IsMeta = b"isMeta";
         7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId" Version = b"version";
-        8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid";
+        8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid"
+            Imported = b"imported";
         9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual" RequestId = b"requestId";
         10: ParentUuid = b"parentUuid" Attachment = b"attachment" StreamSessionId = b"session_id";
         11: IsSidechain = b"isSidechain";

@@ -225,7 +225,9 @@ impl<'i> Findings<'_, 'i> {
                 self.add(code, entry, detail);
             }
         }
-        for node in tree.nodes() {
+        // Another agent may send other messages before its summary.
+        let nodes = tree.nodes().filter(|_| !tree.index.is_imported());
+        for node in nodes {
             let entry = tree.entry(node);
             let is_summary = entry.flags().contains(Flags::COMPACT_SUMMARY);
             if is_summary && !self.has_boundary_above(node) {

@@ -28,6 +28,10 @@ impl Walk<'_, '_> {
     /// Adds the entries outside the chain that belong to its messages. They are collected here unless
     /// they were for an earlier path.
     pub(super) fn add_siblings(&mut self, siblings: &mut Option<Siblings>) {
+        if self.tree.index.is_imported() {
+            // Each line is on one chain, and branches repeat the ids of calls.
+            return;
+        }
         let siblings = siblings.get_or_insert_with(|| Siblings::collect(self));
         if !siblings.is_empty {
             self.add_from(siblings);

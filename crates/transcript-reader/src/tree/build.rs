@@ -54,6 +54,9 @@ impl<'i> Tree<'i> {
         let span =
             tracing::debug_span!("link_tree", policy = policy.name(), entries = index.len(),);
         let _entered = span.enter();
+        let is_imported = index.is_imported();
+        // The client does not read such a file.
+        let policy = if is_imported { Policy::Recover } else { policy };
         let is_there = |entry: &EntryRef<'_>| included.contains(entry.number());
         let is_stream_form =
             policy == Policy::Recover && is_stream_form(index.entries().filter(is_there));
@@ -91,15 +94,17 @@ impl<'i> Tree<'i> {
         }
         tree.removed = vec![false; tree.content.len()];
         tree.find_sidechains();
-        if policy == Policy::Recover {
+        if policy == Policy::Recover && !is_imported {
             tree.other_answers = tree.find_other_answers();
             tree.recover(others);
         }
         tree.splice();
         tree.remove_tombstoned();
         tree.build_children();
-        tree.was_repaired =
-            policy == Policy::Recover && !is_stream_form && tree.differs_from_client();
+        tree.was_repaired = policy == Policy::Recover
+            && !is_stream_form
+            && !is_imported
+            && tree.differs_from_client();
         tree
     }
 
