@@ -449,3 +449,29 @@ impl Node {
         }
     }
 }
+
+impl NodeId {
+    /// Returns its place in the order of [`Conversation::ids`].
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Conversation {
+    /// Returns the id of the call that a node makes or answers.
+    pub(crate) fn call_id(&self, id: NodeId) -> Option<&str> {
+        self.stored(id).call_id.as_deref()
+    }
+
+    /// Returns the nodes that begin before a place or at it, in its source or an earlier one, the last one first.
+    pub(crate) fn before(&self, place: Place) -> impl Iterator<Item = NodeId> + use<> {
+        let is_before = |node: &Node| {
+            let origin = node.origin;
+            origin.is_some_and(|at| (at.source, at.offset) <= (place.source, place.offset))
+        };
+        let count = self.nodes.partition_point(is_before);
+        (0..u32::try_from(count).unwrap_or(u32::MAX))
+            .rev()
+            .map(NodeId)
+    }
+}

@@ -24,11 +24,13 @@ const ENDINGS: &[&str] = if cfg!(feature = "zstd") {
 const ID_LEN: usize = 36;
 
 /// The rollouts of a store.
-pub(super) struct Files {
+#[derive(Debug)]
+pub(crate) struct Files {
     pub(super) all: Vec<Rollout>,
 }
 
 /// A rollout, as its name and its first record describe it.
+#[derive(Debug)]
 pub(super) struct Rollout {
     pub(super) path: PathBuf,
     /// The id of the thread.
@@ -39,7 +41,7 @@ pub(super) struct Rollout {
 }
 
 /// The records that come before those of a file.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Base {
     /// The id of the file that has them.
     pub(super) file: String,
@@ -62,7 +64,7 @@ pub(super) struct Chain {
 }
 
 impl Files {
-    pub(super) fn of(store: Store<'_>) -> Result<Self, Error> {
+    pub(crate) fn of(store: Store<'_>) -> Result<Self, Error> {
         let paths = store.files(&FOLDERS, ENDINGS)?;
         let all = paths.into_iter().map(|path| Rollout::of(store, path));
         Ok(Self {

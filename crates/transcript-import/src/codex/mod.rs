@@ -19,7 +19,7 @@ use crate::dialect::{Dialect, Policy, Session};
 use crate::source::Store;
 use crate::{Agent, Error};
 
-use files::Files;
+pub(crate) use files::Files;
 
 /// The dialect of Codex.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +46,21 @@ impl Dialect for Codex {
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
-        let files = Files::of(store)?;
+        Self::read_of(&Files::of(store)?, store, id, policy)
+    }
+}
+
+impl Codex {
+    /// Reads one session of a store whose rollouts are known.
+    pub(crate) fn read_of(
+        files: &Files,
+        store: Store<'_>,
+        id: &str,
+        policy: Policy,
+    ) -> Result<Conversation, Error> {
         let head = files.head(id);
         let head = head.ok_or_else(|| Error::no_session(Agent::Codex, store.path, id))?;
-        let mut conversation = chain::read(store, &files, head, policy)?;
+        let mut conversation = chain::read(store, files, head, policy)?;
         conversation.metadata.title = title(store, id);
         Ok(conversation.finish())
     }

@@ -118,13 +118,20 @@ fn context(to: &mut Conversation, path: &[&Entry]) -> Vec<NodeId> {
     }
     // The prompt that the compaction brings takes the place of the one before.
     let old_prompts = kept.iter().filter(|entry| entry.role == Role::System);
-    let gone = gone
-        .iter()
-        .chain(old_prompts)
-        .flat_map(|entry| entry.nodes.clone());
-    let gone = gone.collect();
+    // An older compaction begins with its summary.
+    let mut chapters: Vec<Vec<NodeId>> = vec![Vec::new()];
+    for entry in gone.iter().chain(old_prompts) {
+        if is_compaction(entry) {
+            chapters.push(Vec::new());
+        }
+        if let Some(chapter) = chapters.last_mut() {
+            chapter.extend(&entry.nodes);
+        }
+    }
     let live = sent.finish(to);
-    to.branch(BranchKind::Compacted, gone);
+    for chapter in chapters {
+        to.branch(BranchKind::Compacted, chapter);
+    }
     live
 }
 

@@ -8,6 +8,7 @@ mod copilot_turns;
 mod damage;
 mod desktop;
 mod faults;
+mod files;
 mod gemini;
 mod gemini_document;
 mod growth;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use transcript_import::{
-    Agent, BranchKind, Conversation, Holds, NodeId, NodeKind, Policy, SourceId, Store, dialect,
+    Agent, BranchKind, Conversation, Holds, ImportDisk, NodeId, NodeKind, Policy, SourceId, Store,
+    dialect,
 };
 use transcript_storage::{MemoryDisk, ReadDisk};
 
@@ -53,6 +55,16 @@ impl Home {
         let conversation = conversation.expect("the session is read");
         check(&conversation);
         conversation
+    }
+
+    /// Returns the disk on which its sessions are files of our own format.
+    pub(crate) fn files(&self, policy: Policy) -> ImportDisk {
+        ImportDisk::with(Arc::new(self.disk.clone()), self.agent, "/home", policy)
+    }
+
+    /// Returns the disk that it lies on.
+    pub(crate) fn disk(&self) -> &MemoryDisk {
+        &self.disk
     }
 
     fn store(&self) -> Store<'_> {

@@ -1,0 +1,70 @@
+//! Ids that depend only on what a line was made from.
+
+use uuid::Uuid;
+
+use crate::conversation::{Conversation, NodeId};
+use crate::place::Place;
+
+/// The namespace of the ids of converted lines.
+const NAMESPACE: Uuid = Uuid::from_u128(0x7c1d_90b4_5e0a_4b8e_9a57_3f6e_2d4c_81f3);
+
+/// Where a line comes from, for its id.
+#[derive(Clone, Copy)]
+pub(super) enum Origin {
+    /// A value in a source; the number distinguishes nodes with the same place.
+    Stored(Place, u32),
+    /// Made for the request, after the line of this number.
+    Made(u32),
+}
+
+/// Returns the origin of a node. `line` is the number of its line.
+pub(super) fn origin_of(of: &Conversation, id: NodeId, line: u32) -> Origin {
+    let Some(place) = of.node(id).origin else {
+        return Origin::Made(line);
+    };
+    let before = (0..id.index())
+        .rev()
+        .filter_map(|index| of.ids().nth(index));
+    let same = before.take_while(|id| of.node(*id).origin == Some(place));
+    Origin::Stored(place, u32::try_from(same.count()).unwrap_or(u32::MAX))
+}
+
+/// Returns the id of a line. `kind` distinguishes lines that come from one node.
+pub(super) fn line_id(of: &Conversation, session: &str, kind: &str, origin: Origin) -> Uuid {
+    let agent = of.agent.name();
+    let key = match origin {
+        Origin::Stored(place, number) => {
+            let file = file_name(of, place);
+            format!(
+                "{agent}\n{session}\n{kind}\n{file}\n{}\n{number}",
+                place.offset
+            )
+        }
+        Origin::Made(line) => format!("{agent}\n{session}\n{kind}\n\n{line}"),
+    };
+    Uuid::new_v5(&NAMESPACE, key.as_bytes())
+}
+
+/// Returns the id of a response. It does not depend on the session: a fork inherits responses, and each is paid for once.
+pub(super) fn response_id(of: &Conversation, first: NodeId, origin: Origin) -> String {
+    let agent = of.agent.name();
+    let time = of.node(first).time.as_deref().unwrap_or_default();
+    let key = match origin {
+        Origin::Stored(place, number) => {
+            let file = file_name(of, place);
+            format!(
+                "{agent}\nresponse\n{file}\n{}\n{number}\n{time}",
+                place.offset
+            )
+        }
+        Origin::Made(line) => format!("{agent}\nresponse\n{}\n{line}", of.metadata.id),
+    };
+    let id = Uuid::new_v5(&NAMESPACE, key.as_bytes());
+    format!("msg_{}", id.simple())
+}
+
+/// Files keep their ids when they are moved to another folder, as an archived rollout is.
+fn file_name(of: &Conversation, place: Place) -> String {
+    let path = &of.source(place.source).path;
+    crate::source::name_of(path).into_owned()
+}

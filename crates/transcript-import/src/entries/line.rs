@@ -1,0 +1,386 @@
+//! The bytes of one line.
+
+use std::borrow::Cow;
+
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::kind::EntryKind;
+use transcript_format::make::{self, Compaction, NewEntry, Trigger};
+use transcript_format::object::{JsonKind, Raw};
+use transcript_format::time;
+use uuid::Uuid;
+
+use super::Entries;
+use super::ids::{line_id, origin_of, response_id};
+use super::plan::{Line, Standing, UnknownRecords, What, is_of_model};
+use crate::content::{Content, Image, ImageData};
+use crate::conversation::{Conversation, Damage, DamageKind, Node, NodeId, NodeKind, Usage};
+use crate::place::Place;
+use crate::{Agent, Error};
+
+/// The key of the origin of a line: its agent, and where the record is that it was made from.
+pub const IMPORTED_KEY: &str = "imported";
+
+/// The type of an image when its record names none.
+const DEFAULT_MEDIA_TYPE: &str = "image/png";
+
+/// The model of an answer when its record names none.
+const UNKNOWN_MODEL: &str = "unknown";
+
+pub(super) fn write(entries: &Entries, at: usize, to: &mut Vec<u8>) -> Result<(), Error> {
+    let writing = Writing { entries, at };
+    let line = entries.lines[at];
+    let of = &entries.conversation;
+    let engine_line = || make::engine_line(&ObjectBuf::new());
+    let (entry, imported) = match line.what {
+        What::Head => (engine_line(), writing.head()),
+        What::Title => {
+            let title = of.metadata.title.as_deref().unwrap_or_default();
+            (make::custom_title(title), writing.of_agent())
+        }
+        What::Refusal => {
+            let reason = of.refusal.unwrap_or_default();
+            let refusal = writing.of_agent().with("refusal", reason);
+            (engine_line(), refusal)
+        }
+        What::Damage(number) => {
+            let damage = of.damage.get(number as usize);
+            (engine_line(), writing.damage(damage))
+        }
+        What::Unknown(number) => {
+            let records = entries.unknown.get(number as usize);
+            (engine_line(), writing.unknown(records))
+        }
+        What::Pin(leaf) => {
+            let pin = make::last_prompt(None, Some(writing.id(leaf)), true);
+            (pin, writing.of_agent())
+        }
+        What::Boundary => (writing.boundary(line), writing.of_agent()),
+        What::Node(id, standing) => writing.node(line, id, standing)?,
+    };
+    let entry = entry.session_id(&entries.session_id);
+    let entry = entry.with(IMPORTED_KEY, imported);
+    to.extend_from_slice(entry.text().as_bytes());
+    to.push(b'\n');
+    Ok(())
+}
+
+/// A line while it is written.
+#[derive(Clone, Copy)]
+struct Writing<'e> {
+    entries: &'e Entries,
+    at: usize,
+}
+
+impl<'e> Writing<'e> {
+    fn of(self) -> &'e Conversation {
+        &self.entries.conversation
+    }
+
+    /// Returns the id of a line.
+    fn id(self, at: u32) -> Uuid {
+        let line = self.entries.lines.get(at as usize);
+        let (kind, origin) = match line.map(|line| (line.what, line.parent)) {
+            Some((What::Node(id, _), _)) => ("node", origin_of(self.of(), id, at)),
+            // A boundary follows from the line before it.
+            Some((What::Boundary, Some(parent))) => return self.boundary_id(parent),
+            _ => ("line", super::ids::Origin::Made(at)),
+        };
+        line_id(self.of(), &self.entries.session_id, kind, origin)
+    }
+
+    fn boundary_id(self, parent: u32) -> Uuid {
+        let origin = match self
+            .entries
+            .lines
+            .get(parent as usize)
+            .map(|line| line.what)
+        {
+            Some(What::Node(id, _)) => origin_of(self.of(), id, parent),
+            _ => super::ids::Origin::Made(parent),
+        };
+        line_id(self.of(), &self.entries.session_id, "boundary", origin)
+    }
+
+    fn of_agent(self) -> ObjectBuf {
+        ObjectBuf::new().with("agent", self.of().agent.name())
+    }
+
+    fn head(self) -> ObjectBuf {
+        let metadata = &self.of().metadata;
+        self.of_agent()
+            .with("session", &*metadata.id)
+            .with_some("version", metadata.version.as_deref())
+            .with_some("forkedFrom", metadata.forked_from.as_deref())
+            .with_some("subagentOf", metadata.subagent_of.as_deref())
+    }
+
+    fn damage(self, damage: Option<&Damage>) -> ObjectBuf {
+        match damage {
+            Some(damage) => self
+                .at_place(damage.place)
+                .with("damage", damage_name(damage.kind)),
+            None => self.of_agent(),
+        }
+    }
+
+    fn unknown(self, records: Option<&UnknownRecords>) -> ObjectBuf {
+        let Some(records) = records else {
+            return self.of_agent();
+        };
+        let mut types = ObjectBuf::new();
+        for (name, count) in &records.types {
+            types.set(name.clone(), *count);
+        }
+        self.at_place(records.place).with("unknown", types)
+    }
+
+    fn at_place(self, place: Place) -> ObjectBuf {
+        let source = self.of().source(place.source);
+        self.of_agent()
+            .with("file", &*source.path.to_string_lossy())
+            .with("offset", place.offset)
+            .with("length", place.len)
+    }
+
+    fn boundary(self, line: Line) -> NewEntry {
+        let above = line.parent.map(|parent| self.id(parent));
+        let entry = make::compact_boundary(above, Compaction::new(Trigger::Auto, 0));
+        self.enveloped(entry, line, Standing::Said)
+    }
+
+    fn node(
+        self,
+        line: Line,
+        id: NodeId,
+        standing: Standing,
+    ) -> Result<(NewEntry, ObjectBuf), Error> {
+        let node = self.of().node(id);
+        let content = self.of().content(id)?;
+        let entry = if is_of_model(node) {
+            self.answer(line, node, &content)
+        } else {
+            self.message(line, node, &content, standing)?
+        };
+        let parent = line.parent.map(|parent| self.id(parent));
+        let entry = self.enveloped(entry.parent(parent), line, standing);
+        let origin = match self.stored_place(node) {
+            Some(place) => self.at_place(place),
+            None => self.of_agent(),
+        };
+        Ok((entry, origin))
+    }
+
+    /// Returns where a node lies; of a summary that the agent puts into a message of its own, where the summary does.
+    fn stored_place(self, node: &Node) -> Option<Place> {
+        let of_part = || {
+            let parts = node.made_of.iter().map(|part| self.of().node(*part));
+            let mut summaries = parts.filter(|part| part.kind == NodeKind::Summary);
+            summaries.find_map(|summary| summary.origin)
+        };
+        node.origin.or_else(of_part)
+    }
+
+    /// Adds what every entry of the chain has.
+    fn enveloped(self, entry: NewEntry, line: Line, standing: Standing) -> NewEntry {
+        let metadata = &self.of().metadata;
+        let time = time::text(line.millis).unwrap_or_default();
+        let at = u32::try_from(self.at).unwrap_or(u32::MAX);
+        let entry = match (standing, &self.entries.agent_id) {
+            (_, Some(agent)) => entry.sidechain(agent),
+            (Standing::Sidechain(number), None) => entry.sidechain(&format!("{number:08x}")),
+            _ => entry.with("isSidechain", false),
+        };
+        let entry = entry
+            .uuid(self.id(at))
+            .timestamp(&time)
+            .with("userType", "external");
+        let with = |entry: NewEntry, key: &'static str, value: &Option<String>| match value {
+            Some(value) => entry.with(key, &**value),
+            None => entry,
+        };
+        let entry = with(entry, "cwd", &metadata.cwd);
+        with(entry, "version", &metadata.version)
+    }
+
+    /// Returns a message that goes to the model.
+    fn message(
+        self,
+        line: Line,
+        node: &Node,
+        content: &Content,
+        standing: Standing,
+    ) -> Result<NewEntry, Error> {
+        let text = content.text.as_deref().or(content.output.as_deref());
+        let text = text.unwrap_or_default();
+        let images = self.images(content)?;
+        if let (true, Some(call)) = (line.answers, &content.call_id) {
+            let result = match images {
+                None => make::ToolResult::text(call, text),
+                Some(images) => make::ToolResult::blocks(call, &raw(&with_text(&images, text))),
+            };
+            let failed = content.is_error.then(|| result.clone().failed());
+            return Ok(make::tool_result(failed.unwrap_or(result)));
+        }
+        if let (Some(images), NodeKind::User) = (images, node.kind) {
+            return Ok(make::user_blocks(&raw(&with_text(&images, text))));
+        }
+        Ok(match (node.kind, standing) {
+            (_, Standing::Summary) => make::compact_summary(text),
+            (NodeKind::User, Standing::Said | Standing::Sidechain(_)) => make::user(text),
+            _ => make::meta(text),
+        })
+    }
+
+    /// Returns the images of a content as blocks; `None` if it has none.
+    fn images(self, content: &Content) -> Result<Option<Vec<Json>>, Error> {
+        let images = content.images.iter().map(|image| self.image(image));
+        let images = images.collect::<Result<Vec<_>, _>>()?;
+        Ok((!images.is_empty()).then_some(images))
+    }
+
+    /// Returns an image as a block; as a text when the record does not have its bytes.
+    fn image(self, image: &Image) -> Result<Json, Error> {
+        let source = match &image.data {
+            ImageData::Base64(data) => ObjectBuf::new()
+                .with("type", "base64")
+                .with(
+                    "media_type",
+                    image.media_type.as_deref().unwrap_or(DEFAULT_MEDIA_TYPE),
+                )
+                .with("data", &*self.of().text(data)?),
+            ImageData::Url(url) => ObjectBuf::new()
+                .with("type", "url")
+                .with("url", &*self.of().text(url)?),
+            ImageData::Path(path) => {
+                let text = format!("[image: {}]", self.of().text(path)?);
+                return Ok(text_block(&text).into());
+            }
+            ImageData::Unknown => return Ok(text_block("[image]").into()),
+        };
+        let block = ObjectBuf::new()
+            .with("type", "image")
+            .with("source", source);
+        Ok(block.into())
+    }
+
+    /// Returns a line of a response.
+    fn answer(self, line: Line, node: &Node, content: &Content) -> NewEntry {
+        let text = content.text.as_deref().unwrap_or_default();
+        let block = match node.kind {
+            NodeKind::Reasoning => ObjectBuf::new()
+                .with("type", "thinking")
+                .with("thinking", text)
+                .with("signature", ""),
+            NodeKind::ToolCall => self.call(content),
+            _ => text_block(text),
+        };
+        let model = node
+            .model
+            .as_deref()
+            .or(self.of().metadata.model.as_deref());
+        let usage = node
+            .usage
+            .as_deref()
+            .map(|usage| usage_json(self.of().agent, *usage));
+        // Tokens are counted when a response is complete, and until then the reason of its end is unknown.
+        let end = match node.kind {
+            NodeKind::ToolCall => "tool_use",
+            _ => "end_turn",
+        };
+        let stop_reason = Json::from(usage.is_some().then_some(end));
+        let message = ObjectBuf::new()
+            .with("model", model.unwrap_or(UNKNOWN_MODEL))
+            .with("id", &*self.response(line))
+            .with("type", "message")
+            .with("role", "assistant")
+            .with("content", Json::array([block.into()]))
+            .with("stop_reason", stop_reason)
+            .with("stop_sequence", Json::null())
+            .with_some("usage", usage);
+        make::metadata(EntryKind::Assistant).with("message", message)
+    }
+
+    fn response(self, line: Line) -> String {
+        let first = self.entries.lines.get(line.response as usize);
+        let first = first.and_then(|line| match line.what {
+            What::Node(id, _) => Some(id),
+            _ => None,
+        });
+        first.map_or_else(String::new, |first| {
+            let origin = origin_of(self.of(), first, line.response);
+            response_id(self.of(), first, origin)
+        })
+    }
+
+    fn call(self, content: &Content) -> ObjectBuf {
+        let at = u32::try_from(self.at).unwrap_or(u32::MAX);
+        let id = match &content.call_id {
+            Some(id) => Cow::Borrowed(&**id),
+            None => Cow::Owned(format!("toolu_{}", self.id(at).simple())),
+        };
+        ObjectBuf::new()
+            .with("type", "tool_use")
+            .with("id", &*id)
+            .with("name", content.name.as_deref().unwrap_or_default())
+            .with("input", input_object(content.input.as_ref()))
+    }
+}
+
+fn text_block(text: &str) -> ObjectBuf {
+    ObjectBuf::new().with("type", "text").with("text", text)
+}
+
+fn raw(blocks: &[Json]) -> Vec<Raw<'_>> {
+    let blocks = blocks.iter().map(|block| Raw::parse(block.text()));
+    blocks.filter_map(Result::ok).collect()
+}
+
+/// Returns the blocks of a message: its text, if it has one, and its images.
+fn with_text(images: &[Json], text: &str) -> Vec<Json> {
+    let text = (!text.is_empty()).then(|| text_block(text).into());
+    text.into_iter().chain(images.iter().cloned()).collect()
+}
+
+/// Returns the input of a call as an object, which the Messages API wants: another value becomes its member `input`.
+fn input_object(input: Option<&Json>) -> Json {
+    let Some(input) = input.filter(|input| !input.is_null()) else {
+        return ObjectBuf::new().into();
+    };
+    let kind = Raw::parse(input.text()).map(|raw| raw.kind());
+    match kind {
+        Ok(JsonKind::Object) => input.clone(),
+        _ => ObjectBuf::new().with("input", input.clone()).into(),
+    }
+}
+
+/// Returns tokens as the Messages API counts them: those of the cache are not part of the input.
+fn usage_json(agent: Agent, usage: Usage) -> ObjectBuf {
+    let cached = usage.cache_read.saturating_add(usage.cache_write);
+    let input = match agent {
+        Agent::Pi => usage.input,
+        _ => usage.input.saturating_sub(cached),
+    };
+    ObjectBuf::new()
+        .with("input_tokens", input)
+        .with("cache_creation_input_tokens", usage.cache_write)
+        .with("cache_read_input_tokens", usage.cache_read)
+        .with("output_tokens", usage.output)
+}
+
+/// Returns the name of a kind of damage in engine lines and reports.
+#[must_use]
+pub const fn damage_name(kind: DamageKind) -> &'static str {
+    match kind {
+        DamageKind::ByteOrderMark => "byte-order-mark",
+        DamageKind::InvalidUtf8 => "invalid-utf-8",
+        DamageKind::SharedLine => "shared-line",
+        DamageKind::TornRecord => "torn-record",
+        DamageKind::NoRecord => "no-record",
+        DamageKind::TooLong => "too-long",
+        DamageKind::TornCompression => "torn-compression",
+        DamageKind::LostParent => "lost-parent",
+        DamageKind::ParentCycle => "parent-cycle",
+        DamageKind::MissingBase => "missing-base",
+        DamageKind::MissingHeader => "missing-header",
+    }
+}
