@@ -183,6 +183,7 @@ impl OpenOptions {
     fn context(&self) -> Result<Context, Failure> {
         let place = StoreOptions {
             root: self.root.clone(),
+            agent: None,
             archive: self.archive.clone(),
             identity: self.identity.clone(),
         };

@@ -26,6 +26,10 @@ pub(crate) struct Cli {
     /// $CLAUDE_CONFIG_DIR or ~/.claude]
     #[arg(long, global = true, value_name = "DIR|NAME")]
     pub(crate) root: Vec<PathBuf>,
+    /// The agent whose sessions are meant, such as codex or claude-code; may be repeated. With --root, that is its home
+    /// folder [default: Claude Code, and all agents found on the machine]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) agent: Vec<String>,
     /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or one for each root in transcript in the data folder]
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
     pub(crate) archive: Option<Option<PathBuf>>,
@@ -80,6 +84,10 @@ impl Cli {
     /// Returns the terminal and the options of all commands.
     pub(crate) fn ui(&self) -> ui::Ui {
         let (root, archive) = (self.root.clone(), self.archive.clone());
-        ui::Ui::new(&self.output, root, archive, self.identity.clone())
+        let roots = ui::AskedRoots {
+            folders: root,
+            agents: self.agent.clone(),
+        };
+        ui::Ui::new(&self.output, roots, archive, self.identity.clone())
     }
 }

@@ -66,7 +66,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         return install(ui, &roots.places);
     }
     let (there, missing): (Vec<&RootPlace>, Vec<&RootPlace>) = {
-        let places = roots.places.iter();
+        // The files of other agents are not captured yet.
+        let places = roots.places.iter().filter(|place| place.maker.is_none());
         places.partition(|place| RealDisk.is_folder(&place.folder))
     };
     if there.is_empty() {
@@ -74,6 +75,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let folders = session::root_folders(ui);
         let text = format!("no sessions yet: {folders} {does} not exist");
         return Err(session::not_in_roots(ui, text).into());
+    }
+    let others = roots
+        .places
+        .iter()
+        .filter_map(|place| place.maker.as_deref());
+    let others: Vec<&str> = others.collect();
+    if !others.is_empty() {
+        let names = others.join(", ");
+        ui.note(&format!("not kept yet: the sessions of {names}"));
     }
     for place in missing {
         let folder = ui.path(&place.folder);

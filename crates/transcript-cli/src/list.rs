@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript_engine::{SessionRow, SessionState};
 use transcript_format::units::{dollars, size};
+use transcript_ops::agents::CLAUDE_CODE;
 use transcript_ops::list::{
     ListSettings, ListedSessions, SessionGroup, SessionOrder, StateName, folder_of, with_list,
 };
@@ -170,25 +171,28 @@ const MODEL: usize = 4;
 const COST: usize = 5;
 const SIZE: usize = 6;
 const ROOT: usize = 7;
-const FOLDER: usize = 8;
-const BRANCH: usize = 9;
-const TITLE: usize = 10;
-const COLUMNS: usize = 11;
+const AGENT: usize = 8;
+const FOLDER: usize = 9;
+const BRANCH: usize = 10;
+const TITLE: usize = 11;
+const COLUMNS: usize = 12;
 /// The order in which the columns are not cut and have no width: what tells sessions apart is seen first. The root is only
-/// there if several are in use.
+/// there if several are in use, the agent if there are sessions of others than Claude Code.
 const PIPE_ORDER: [usize; COLUMNS] = [
-    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH, ROOT,
+    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH, ROOT, AGENT,
 ];
 /// The names of the columns. On a terminal the title is the last one and takes the room that is left.
 const COLUMN_NAMES: [&str; COLUMNS] = [
-    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "ROOT", "FOLDER", "BRANCH",
-    "TITLE",
+    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "ROOT", "AGENT", "FOLDER",
+    "BRANCH", "TITLE",
 ];
 /// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
 /// or more; columns are dropped until it fits.
 const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
-const DROP_ORDER: [usize; 8] = [BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER, ROOT];
+const DROP_ORDER: [usize; 9] = [
+    BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER, ROOT, AGENT,
+];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
 /// The maximum length of the part of a prompt that distinguishes a title, in characters.
@@ -219,7 +223,13 @@ impl<'r> Table<'r> {
         let folders = Folders::new(ui, rows);
         let cells = rows.iter().map(|row| cells(ui, row, &now, width, &folders));
         let mut cells: Vec<_> = cells.collect();
-        for (row, cells) in rows.iter().zip(&mut cells) {
+        let makers = rows.iter().map(|row| listed.maker(row));
+        let makers: Vec<Option<&str>> = makers.collect();
+        let has_others = makers.iter().any(Option::is_some);
+        for ((row, cells), maker) in rows.iter().zip(&mut cells).zip(makers) {
+            if has_others {
+                cells[AGENT] = maker.unwrap_or(CLAUDE_CODE).to_owned();
+            }
             // Only if `usage` has read the session since its last change: a list reads no large file as a whole.
             if let Some(cost) = listed.costs.get(&row.session_id) {
                 cells[COST] = dollars(*cost);
@@ -335,7 +345,8 @@ impl<'r> Table<'r> {
         if !self.is_padded {
             // Whole values, each in its place, for `cut`, `column` and programs.
             let columns = PIPE_ORDER.iter().copied();
-            let columns = columns.filter(|column| *column != ROOT || self.widths[ROOT] > 0);
+            let columns = columns
+                .filter(|column| !matches!(*column, ROOT | AGENT) || self.widths[*column] > 0);
             let cells = columns.map(|column| {
                 let (style, text) = (styles[column], &cells[column]);
                 format!("{style}{text}{style:#}")

@@ -38,6 +38,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript_engine::ignore_file_size_signal();
     let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
     let (a, b) = (a?, b?);
+    let context = session::context(ui);
+    context.check_own(&a)?;
+    context.check_own(&b)?;
     let progress = Progress::start(ui);
     let merged = transcript_engine::merge_on(&ui.disk(), [&a, &b], &RealDisk, &args.out);
     drop(progress);

@@ -81,7 +81,8 @@ impl PathArgs {
     pub(crate) fn continue_command(&self, ui: &Ui, session: &History) -> Option<String> {
         let word = |text: &str| continuation::shell_word(ui, text);
         let file = session.source().path();
-        if file == Path::new("-") {
+        // No client finds the session of another agent.
+        if file == Path::new("-") || session.index().is_imported() {
             return None;
         }
         let row = session.row();

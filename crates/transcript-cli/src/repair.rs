@@ -67,6 +67,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         }
         error
     })?;
+    session::context(ui).check_own(&path)?;
     if args.undo {
         let repaired = match undo_repair(&path) {
             Err(error)

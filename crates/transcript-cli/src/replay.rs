@@ -11,6 +11,7 @@ use transcript_engine::redact::RedactedDisk;
 use transcript_format::finding::{Finding, Severity};
 use transcript_ops::documents::{self, DocumentFormat, DocumentSettings, SelectEntries};
 use transcript_ops::entries::Conversation;
+use transcript_ops::items::write_items;
 use transcript_ops::selection::EntrySelection;
 use transcript_reader::{Id, subagents_on};
 use transcript_render::{Pace, ReplayPrinter, SessionPart, count, explain};
@@ -105,6 +106,8 @@ pub(crate) enum Format {
     Json,
     /// Line, offset and uuid; reads no bodies
     Ids,
+    /// One JSON object: what goes to the model, branches, compacted items; of any agent in the same form
+    Items,
 }
 
 pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
@@ -119,6 +122,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         ui.reports_in_json();
     }
     let ui = &*ui;
+    session::follow_policy(ui, args.path_args.policy());
     args.path_args.take_line(&mut args.session);
     let args = &args;
     let format = if args.json { Format::Json } else { args.format };
@@ -142,6 +146,14 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         Format::Ids => {
             drop(progress);
             write_ids(ui, out.insert(args.open(false)?), &session, &parts)
+        }
+        Format::Items => {
+            drop(progress);
+            let out = out.insert(args.open(false)?);
+            let written = write_items(&conversation, &session::context(ui), out);
+            written
+                .map_err(anyhow::Error::from)
+                .and_then(|()| Ok(writeln!(out)?))
         }
         Format::Json => {
             drop(progress);
@@ -174,7 +186,27 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     } else {
         print_finding_count(ui, tree, path);
     }
+    note_imported(ui, &session)?;
     Ok(exit::DONE)
+}
+
+/// The maximum number of notes about the session of another agent.
+const MAX_IMPORT_NOTES: usize = 5;
+
+/// Notes what the session of another agent lacks.
+pub(crate) fn note_imported(ui: &Ui, session: &History) -> Result<()> {
+    if ui.quiet {
+        return Ok(());
+    }
+    let findings = transcript_ops::verify::imported_findings(session.index(), session.source())?;
+    for finding in findings.iter().take(MAX_IMPORT_NOTES) {
+        ui.note(&ui.escaping.one_line(&finding.detail));
+    }
+    if findings.len() > MAX_IMPORT_NOTES {
+        let more = count(findings.len() - MAX_IMPORT_NOTES, "more finding");
+        ui.note(&format!("{more}; `transcript verify` lists them"));
+    }
+    Ok(())
 }
 
 /// Writes a page, Markdown, or text for people.

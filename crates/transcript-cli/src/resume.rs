@@ -110,6 +110,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if args.provider.is_some() && args.path_args.policy() == Policy::Vendor {
         bail!("--provider: Claude Code makes requests for its own provider; use --policy recover");
     }
+    session::follow_policy(ui, args.path_args.policy());
     args.path_args.take_line(&mut args.session);
     let args = &args;
     let source = match session::source(ui, &args.session, None) {

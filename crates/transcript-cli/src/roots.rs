@@ -1,8 +1,11 @@
 //! The roots that are in use.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use transcript_ops::roots::{Root, RootPlace};
 use transcript_ops::{self as ops, Failure};
+use transcript_resume::Policy;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::ui::{RootsInUse, Ui};
@@ -38,7 +41,9 @@ pub(crate) fn one_root(ui: &Ui) -> Result<(&RootPlace, &Root)> {
     context(ui)
         .store()
         .map_err(|error| Failure::from(error).with_next("choose one with --root NAME"))?;
-    Ok((&roots.places[0], &roots.roots[0]))
+    let own = roots.places.iter().position(|place| place.maker.is_none());
+    let own = own.unwrap_or_default();
+    Ok((&roots.places[own], &roots.roots[own]))
 }
 
 /// Returns the folders of the roots that are in use, for a message.
@@ -51,9 +56,22 @@ pub(crate) fn root_folders(ui: &Ui) -> String {
     folders.collect::<Vec<_>>().join(" and ")
 }
 
+/// Shows damaged sessions of other agents as these show them, if the policy is that of the client.
+pub(crate) fn follow_policy(ui: &Ui, policy: Policy) {
+    if let Ok(roots) = ui.roots()
+        && policy == Policy::Vendor
+    {
+        roots.homes.show_as_agents_do();
+    }
+}
+
 /// Returns the context of operations: the roots, their archives and the disks.
 pub(crate) fn context(ui: &Ui) -> ops::Context {
     // A root that is gone may have archived sessions.
-    let roots = ui.roots().map(|roots| roots.roots.clone());
-    ops::Context::of(roots.unwrap_or_default()).disk(ui.disk())
+    match ui.roots() {
+        Ok(roots) => ops::Context::of(roots.roots.clone())
+            .disk(ui.disk())
+            .homes(Arc::clone(&roots.homes)),
+        Err(_) => ops::Context::new(None).disk(ui.disk()),
+    }
 }

@@ -16,6 +16,7 @@ use crate::{exit, record, session};
 
 pub(crate) fn run(ui: &Ui, argument: &Path, out: Option<&Path>, json: bool) -> Result<u8> {
     let path = find(ui, argument)?;
+    session::context(ui).check_own(&path)?;
     let progress = Progress::start(ui);
     let planned = SessionSalvage::plan_on(&ui.disk(), &path);
     drop(progress);

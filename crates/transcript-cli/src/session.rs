@@ -16,7 +16,7 @@ use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
 use crate::progress::Progress;
-pub(crate) use crate::roots::{context, one_root, root_folders, roots};
+pub(crate) use crate::roots::{context, follow_policy, one_root, root_folders, roots};
 use crate::ui::Ui;
 
 /// The maximum number of listed matches of an ambiguous name.
@@ -57,6 +57,7 @@ pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
 /// Finds a session that is to be written to, as [`find`] does. One that is only archived is an error.
 pub(crate) fn find_on_disk(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     let path = find(ui, argument)?;
+    context(ui).check_own(&path)?;
     if !RealDisk.exists(&path) {
         // How to put it back was said when it was found.
         let text = "the session is only in the archive";

@@ -234,7 +234,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let targets = Targets::of(ui, &args)?;
     let context = session::context(ui);
     let is_archived = |file: &PathBuf| context.is_archived(file);
-    if targets.files.iter().any(is_archived) {
+    let is_of_other = |file: &PathBuf| context.maker(file).is_some();
+    if targets
+        .files
+        .iter()
+        .any(|file| is_archived(file) || is_of_other(file))
+    {
         args.archive = Some(ui.disk());
     }
     // An archived file never grows.
@@ -303,7 +308,9 @@ impl Targets {
                 continue;
             }
             // With --follow or --until the file may be created later.
-            let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
+            let may_come = args.waits()
+                && target.extension().is_some_and(|end| end == "jsonl")
+                && !RealDisk.exists(target);
             let file = if may_come {
                 target.clone()
             } else {

@@ -13,6 +13,7 @@ use transcript_engine::archive::ArchiveOptions;
 use transcript_render::{Escaping, RenderOptions, TextStyle, Tools};
 use transcript_storage::{ReadDisk, RealDisk};
 
+use transcript_ops::agents::Homes;
 use transcript_ops::context::archive_options;
 use transcript_ops::roots::{KnownRoots, Root, RootPlace};
 use transcript_ops::{Failure, wire};
@@ -50,6 +51,8 @@ pub(crate) struct Ui {
     pub(crate) quiet: bool,
     /// The folders that hold projects, and the names of roots, that `--root` names.
     pub(crate) asked_roots: Vec<PathBuf>,
+    /// The names that `--agent` has.
+    asked_agents: Vec<String>,
     /// The option `--archive`, if it was given, and the folder, if it was named.
     pub(crate) archive: Option<Option<PathBuf>>,
     /// The option `--identity`.
@@ -82,12 +85,23 @@ pub(crate) struct RootsInUse {
     pub(crate) roots: Vec<Root>,
     /// The disk with all archives on it.
     disk: Arc<dyn ReadDisk>,
+    /// The home folders of other agents.
+    pub(crate) homes: Arc<Homes>,
+}
+
+/// The options that choose roots.
+#[derive(Debug, Default)]
+pub(crate) struct AskedRoots {
+    /// The values of `--root`.
+    pub(crate) folders: Vec<PathBuf>,
+    /// The values of `--agent`.
+    pub(crate) agents: Vec<String>,
 }
 
 impl Ui {
     pub(crate) fn new(
         options: &OutputOptions,
-        asked_roots: Vec<PathBuf>,
+        asked: AskedRoots,
         archive: Option<Option<PathBuf>>,
         identity: Option<PathBuf>,
     ) -> Self {
@@ -114,7 +128,8 @@ impl Ui {
             .home(env::var_os("HOME").map(PathBuf::from));
         Self {
             quiet: options.quiet,
-            asked_roots,
+            asked_roots: asked.folders,
+            asked_agents: asked.agents,
             archive,
             identity,
             roots: OnceLock::new(),
@@ -140,17 +155,18 @@ impl Ui {
         let archive = self.archive.iter().flatten().next();
         let archive = archive.map(std::path::absolute).transpose()?;
         let known = KnownRoots::read(archive.as_deref())?;
-        let places = known.choose(&self.asked_roots);
+        let places = known.choose_of(&self.asked_agents, &self.asked_roots)?;
         let options = self.archive_options().unwrap_or_else(|error| {
             self.complain(&error);
             ArchiveOptions::new()
         });
-        let (roots, disk) = known.open(&places, &options);
+        let (roots, disk, homes) = known.open(&places, &options);
         Ok(RootsInUse {
             known,
             places,
             roots,
             disk,
+            homes,
         })
     }
 

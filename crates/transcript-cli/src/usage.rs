@@ -107,11 +107,9 @@ enum Switch {
 }
 
 fn kinds() -> impl TypedValueParser<Value = By> {
-    let names = PossibleValuesParser::new(By::ALL.map(By::name));
-    names.map(|name| {
-        let mut all = By::ALL.into_iter();
-        all.find(|by| by.name() == name).unwrap_or(By::Day)
-    })
+    let names = By::ALL.into_iter().map(By::name);
+    let names = PossibleValuesParser::new(names.chain([By::SUBAGENT]));
+    names.map(|name| By::named(&name).unwrap_or(By::Day))
 }
 
 /// Runs the command.

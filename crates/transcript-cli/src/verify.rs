@@ -351,7 +351,9 @@ impl Printer<'_> {
         let name = self.name(&report.path);
         let verdict = report.verdict().name();
         let all = count(measure.conversation, "message");
-        let mut seen = if report.is_stream_form {
+        let mut seen = if let Some(agent) = &report.agent {
+            format!("a session of {}, {all}", self.ui.escaping.one_line(agent))
+        } else if report.is_stream_form {
             format!("output of the SDK (stream-json), {all}")
         } else if measure.vendor == measure.conversation {
             format!("Claude Code sees all {all}")

@@ -22,6 +22,7 @@ use transcript_session::{
 };
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
+use crate::agents::{Homes, not_changed};
 use crate::below::FolderScope;
 use crate::failure::Failure;
 use crate::roots::{KnownRoots, Root};
@@ -35,6 +36,7 @@ pub struct Context {
     roots: Vec<Root>,
     disk: Arc<dyn ReadDisk>,
     live_disk: Arc<dyn Disk>,
+    homes: Arc<Homes>,
     cache: Option<PathBuf>,
     is_below: bool,
     cancel: Arc<AtomicBool>,
@@ -152,6 +154,7 @@ impl Context {
             roots,
             disk: Arc::clone(&live_disk) as _,
             live_disk,
+            homes: Arc::default(),
             cache: cache_folder(),
             is_below: false,
             cancel: Arc::default(),
@@ -165,6 +168,42 @@ impl Context {
     pub fn disk(mut self, disk: Arc<dyn ReadDisk>) -> Self {
         self.disk = disk;
         self
+    }
+
+    /// Knows these home folders of other agents. Both disks must have them.
+    #[must_use]
+    pub fn homes(mut self, homes: Arc<Homes>) -> Self {
+        self.homes = homes;
+        self
+    }
+
+    /// Returns the name of the agent whose session is at a path; `None` for a session of Claude Code, and where there is none.
+    #[must_use]
+    pub fn maker(&self, path: &Path) -> Option<&'static str> {
+        self.homes.maker_at(path)
+    }
+
+    /// Returns the home folders of other agents.
+    #[must_use]
+    pub fn agent_homes(&self) -> &Arc<Homes> {
+        &self.homes
+    }
+
+    /// Checks that a session may be changed.
+    ///
+    /// # Errors
+    /// When it is one of another agent.
+    pub fn check_own(&self, path: &Path) -> Result<(), Failure> {
+        match self.maker(path) {
+            Some(maker) => Err(not_changed(maker, path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the roots of Claude Code.
+    fn own_roots(&self) -> impl Iterator<Item = &Root> {
+        let roots = self.roots.iter();
+        roots.filter(|root| self.homes.maker_of_home(root.store.root()).is_none())
     }
 
     /// Finds no archived sessions.
@@ -231,8 +270,10 @@ impl Context {
     /// file elsewhere there is none.
     #[must_use]
     pub fn root_name(&self, path: &Path) -> Option<Arc<str>> {
-        let root = self.root_at(path).filter(|_| self.roots.len() > 1)?;
-        Some(Arc::clone(&root.name))
+        if self.own_roots().nth(1).is_none() || self.homes.maker_of_home(path).is_some() {
+            return None;
+        }
+        Some(Arc::clone(&self.root_at(path)?.name))
     }
 
     /// Returns the root that a file of a session is in, live or archived.
@@ -298,7 +339,7 @@ impl Context {
     /// # Errors
     /// When it is not known where it is, as there is no home folder, or several roots are in use.
     pub fn store(&self) -> Result<&Store, FindError> {
-        match &self.roots[..] {
+        match &self.own_roots().collect::<Vec<_>>()[..] {
             [] => Err(FindError::NoStore),
             [root] => Ok(&root.store),
             roots => {
@@ -399,6 +440,9 @@ impl Context {
     /// When there is none, or several match.
     pub fn find(&self, name: &Path, project: Option<&Path>) -> Result<FoundSession, FindError> {
         let found = |path: PathBuf, by| Ok(FoundSession { path, by });
+        if let Some(path) = self.homes.session_of_file(name) {
+            return found(path, FoundBy::Path);
+        }
         let is_file = || {
             let metadata = self.disk.metadata(name);
             metadata.is_ok_and(|metadata| metadata.is_file())
@@ -673,6 +717,9 @@ pub struct StoreOptions {
     /// The folder of projects, or the name of a root in the configuration file; or a list of them. By default the roots that
     /// the file says, else the folder of Claude Code.
     pub root: Option<RootChoice>,
+    /// The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its home folder.
+    /// By default Claude Code and all agents that are found on the machine.
+    pub agent: Option<AgentChoice>,
     /// The folder of an archive, or `true` for that of each root: sessions whose files are gone are read from it.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub archive: Option<ArchiveChoice>,
@@ -694,6 +741,20 @@ pub enum RootChoice {
     Several(Vec<PathBuf>),
 }
 
+/// The option that names agents.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(
+    untagged,
+    expecting = "`agent` must be the name of an agent, or a list of them"
+)]
+pub enum AgentChoice {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
 /// The option that names the archive.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -707,7 +768,7 @@ pub enum ArchiveChoice {
 
 impl StoreOptions {
     /// The names of the options.
-    pub const OPTION_NAMES: [&'static str; 3] = ["root", "archive", "identity"];
+    pub const OPTION_NAMES: [&'static str; 4] = ["root", "agent", "archive", "identity"];
 
     /// Returns the context of an operation with these options.
     ///
@@ -719,14 +780,20 @@ impl StoreOptions {
             _ => None,
         };
         let known = KnownRoots::read(folder)?;
-        let places = known.choose(match &self.root {
+        let asked: &[PathBuf] = match &self.root {
             Some(RootChoice::One(root)) => std::slice::from_ref(root),
             Some(RootChoice::Several(roots)) => roots,
             None => &[],
-        });
+        };
+        let agents: &[String] = match &self.agent {
+            Some(AgentChoice::One(agent)) => std::slice::from_ref(agent),
+            Some(AgentChoice::Several(agents)) => agents,
+            None => &[],
+        };
+        let places = known.choose_of(agents, asked)?;
         let options = archive_options(self.identity.as_deref())?;
-        let (roots, disk) = known.open(&places, &options);
-        let context = Context::of(roots);
+        let (roots, disk, homes) = known.open(&places, &options);
+        let context = Context::of(roots).homes(homes);
         if matches!(self.archive, None | Some(ArchiveChoice::Default(false))) {
             return Ok(context.without_archives());
         }

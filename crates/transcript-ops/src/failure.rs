@@ -98,6 +98,7 @@ pub const CLASSES: [(FailureClass, &[&str]); 8] = [
             "repeated-uuid",
             "not-the-leaf",
             "behind-compaction",
+            "not-own",
         ],
     ),
     (FailureClass::Busy, &["busy", "fork"]),

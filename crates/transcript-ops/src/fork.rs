@@ -38,6 +38,7 @@ impl ForkSettings {
     /// # Errors
     /// When the entry cannot be found, or the copy not be written.
     pub fn copy(&self, history: &History, context: &Context) -> Result<ForkRecord, Failure> {
+        context.check_own(history.source().path())?;
         let mut options = ForkOptions::new().disk(Arc::clone(context.live_disk()));
         if let Some(name) = &self.at {
             options = options.at(find_entry(history.index(), "at", name)?);

@@ -8,6 +8,7 @@
 //!
 //! [`serve`] runs the commands of an open session.
 
+pub mod agents;
 mod below;
 pub mod context;
 pub mod conversation_end;
@@ -17,6 +18,7 @@ pub mod failure;
 pub mod fit;
 pub mod follow;
 pub mod fork;
+pub mod items;
 pub mod list;
 pub mod moving;
 pub mod names;

@@ -170,6 +170,12 @@ impl ListedSessions<'_> {
         Some(name.to_string())
     }
 
+    /// Returns the name of the agent that wrote a session; `None` for Claude Code.
+    #[must_use]
+    pub fn maker(&self, row: &SessionRow) -> Option<&'static str> {
+        self.context.maker(&row.path)
+    }
+
     /// Writes the record of each session, `with_agents` with the ids of its subagents.
     ///
     /// # Errors
@@ -179,6 +185,7 @@ impl ListedSessions<'_> {
             let mut record = SessionRecord::new(row);
             record.in_archive = self.context.is_archived(&row.path);
             record.root = self.root_name(row);
+            record.agent = self.maker(row).map(str::to_owned);
             let cost = self.costs.get(&row.session_id);
             record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
             if with_agents && row.subagents > 0 {

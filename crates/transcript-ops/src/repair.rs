@@ -133,6 +133,7 @@ pub(crate) fn repair(
     sink: &mut dyn Sink,
 ) -> Result<()> {
     let path = context.find(&settings.session, None)?.path;
+    context.check_own(&path)?;
     if settings.undo {
         let repaired = undo_repair_on(&**context.live_disk(), &path)?;
         return sink.record(&UndoneRepair::new(&path, &repaired));

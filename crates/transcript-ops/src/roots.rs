@@ -8,10 +8,12 @@ use serde::Deserialize;
 use transcript_archive::{Archive, ArchiveDisk, ArchiveDisks, ArchiveOptions};
 use transcript_manage::RootArchive;
 use transcript_session::{
-    Store, below_home, config_file, data_folder, home_projects_folder, named_archive_folder,
+    Store, agent_homes, below_home, config_file, data_folder, home_projects_folder,
+    named_archive_folder,
 };
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
+use crate::agents::{CLAUDE_CODE, Homes, SessionsDisk, check_name as check_agent, is_home};
 use crate::failure::{Failure, message_of};
 
 /// The name of the root that is used when nothing is configured.
@@ -47,7 +49,9 @@ pub struct RootPlace {
     pub name: Arc<str>,
     /// The folder.
     pub folder: PathBuf,
-    /// The folder of its archive, which need not exist. `None` if there is no data folder.
+    /// The agent whose home folder it is; `None` for Claude Code.
+    pub maker: Option<Arc<str>>,
+    /// The folder of its archive, which need not exist. `None` if there is no data folder, and for the home folders of agents.
     pub archive: Option<PathBuf>,
     /// The archive that earlier versions captured it in, if that is another one.
     pub common_archive: Option<PathBuf>,
@@ -210,6 +214,54 @@ impl KnownRoots {
         chosen
     }
 
+    /// Returns the roots that are asked for: of these agents, and in these folders. Without an agent and without a folder these are
+    /// those of Claude Code that are used by default, and the home folders of all agents that are found. A folder is that of the
+    /// agent, if one is named.
+    ///
+    /// # Errors
+    /// When no agent has a name, or folders are given for several agents.
+    pub fn choose_of(
+        &self,
+        agents: &[String],
+        asked: &[PathBuf],
+    ) -> Result<Vec<RootPlace>, Failure> {
+        let others = agents.iter().filter(|agent| *agent != CLAUDE_CODE);
+        let others: Vec<&String> = others.collect();
+        others.iter().try_for_each(|agent| check_agent(agent))?;
+        let has_own = agents.is_empty() || others.len() < agents.len();
+        match (&others[..], asked) {
+            ([], []) if agents.is_empty() => {
+                let mut places = self.choose(&[]);
+                let found = agent_homes().into_iter();
+                let found = found.filter(|(agent, home)| is_home(agent, home));
+                places.extend(found.map(|(agent, home)| RootPlace::of_agent(agent, home)));
+                Ok(places)
+            }
+            ([], []) => Ok(self.choose(&[])),
+            ([], asked) => Ok(self.choose(asked)),
+            (others, []) => {
+                let mut places = if has_own {
+                    self.choose(&[])
+                } else {
+                    Vec::new()
+                };
+                let homes = agent_homes().into_iter();
+                let homes = homes.filter(|(agent, _)| others.iter().any(|other| other == agent));
+                places.extend(homes.map(|(agent, home)| RootPlace::of_agent(agent, home)));
+                Ok(places)
+            }
+            ([agent], asked) if !has_own => {
+                let places = asked.iter();
+                let places = places.map(|home| RootPlace::of_agent(agent, home.clone()));
+                Ok(places.collect())
+            }
+            _ => Err(Failure::option(
+                "agent",
+                "a folder is that of one agent; name one agent with `root`",
+            )),
+        }
+    }
+
     /// Returns the names of the roots, and their folders.
     pub fn names(&self) -> impl Iterator<Item = (&str, &Path)> {
         let roots = self.roots.iter();
@@ -229,7 +281,7 @@ impl KnownRoots {
         &self,
         places: &[RootPlace],
         options: &ArchiveOptions,
-    ) -> (Vec<Root>, Arc<dyn ReadDisk>) {
+    ) -> (Vec<Root>, Arc<dyn ReadDisk>, Arc<Homes>) {
         let mut disks = HashMap::<PathBuf, Arc<ArchiveDisk>>::new();
         let mut disk_at = |folder: &PathBuf| {
             let disk = disks.entry(folder.clone());
@@ -238,6 +290,17 @@ impl KnownRoots {
         };
         let named = self.roots.iter().map(|root| root.folder.clone());
         let all: Vec<PathBuf> = named.chain(self.others.clone()).collect();
+        let homes = Arc::new(Homes::default());
+        for place in places {
+            if let Some(agent) = &place.maker {
+                // The name was checked when the place was chosen.
+                let _ = homes.add(agent, &place.folder);
+            }
+        }
+        let live: Arc<dyn Disk> = Arc::new(SessionsDisk::new(
+            Arc::new(RealDisk) as Arc<dyn Disk>,
+            Arc::clone(&homes),
+        ));
         let roots = places.iter().map(|place| {
             let archives = place.archives().filter(|folder| is_archive(folder));
             let archives = archives.map(|folder| {
@@ -250,7 +313,7 @@ impl KnownRoots {
             Root {
                 name: Arc::clone(&place.name),
                 archives: archives.collect(),
-                store: Store::new(&place.folder),
+                store: Store::on(Arc::clone(&live), &place.folder),
             }
         });
         let roots = roots.collect();
@@ -266,11 +329,26 @@ impl KnownRoots {
             }
         }
         let disks = disks.into_values().collect();
-        (roots, Arc::new(ArchiveDisks::new(disks)))
+        let archives: Arc<dyn ReadDisk> = Arc::new(ArchiveDisks::new(disks));
+        let disk = Arc::new(SessionsDisk::new(archives, Arc::clone(&homes)));
+        (roots, disk, homes)
     }
 }
 
 impl RootPlace {
+    /// The home folder of an agent.
+    fn of_agent(agent: &str, home: PathBuf) -> Self {
+        Self {
+            name: agent.into(),
+            folder: home,
+            maker: Some(agent.into()),
+            archive: None,
+            common_archive: None,
+            is_archive_by_default: false,
+            has_whole_archive: false,
+        }
+    }
+
     /// A root whose archive is in the folder that somebody asked for, else in its own.
     fn new(name: Arc<str>, folder: PathBuf, asked: Option<&Path>) -> Self {
         let common = data_folder().map(|data| data.join(COMMON_ARCHIVE));
@@ -285,6 +363,7 @@ impl RootPlace {
         Self {
             name,
             folder,
+            maker: None,
             common_archive: common.filter(|_| asked.is_none() && !is_home),
             is_archive_by_default: asked.is_none() && !is_home,
             has_whole_archive: false,

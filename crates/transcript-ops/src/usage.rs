@@ -292,9 +292,7 @@ pub(crate) fn kept_costs(context: &Context) -> Costs {
 }
 
 fn kind(name: &str) -> std::result::Result<By, Failure> {
-    let mut all = By::ALL.into_iter();
-    let found = all.find(|by| by.name() == name);
-    found.ok_or_else(|| {
+    By::named(name).ok_or_else(|| {
         let names = By::ALL.map(By::name).join(", ");
         Failure::option("by", format!("{name} is none of {names}"))
     })

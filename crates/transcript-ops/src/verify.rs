@@ -1,6 +1,7 @@
 //! Findings about damaged sessions.
 
 use std::path::PathBuf;
+pub use transcript_verify::imported_findings;
 
 use serde::Deserialize;
 use transcript_reader::{Error, subagents_on};

@@ -136,7 +136,8 @@ pub use prompts::RecordedPrompt;
 pub use session::{Resumed, Session, append_all_then};
 pub use store::{MIN_PREFIX, Store};
 pub use user_folders::{
-    below_home, cache_folder, config_file, data_folder, home_projects_folder, named_archive_folder,
+    agent_homes, below_home, cache_folder, config_file, data_folder, home_projects_folder,
+    named_archive_folder,
 };
 #[cfg(feature = "search")]
 pub use window::context_window;

@@ -39,6 +39,22 @@ pub fn config_file() -> Option<PathBuf> {
     })
 }
 
+/// Returns where other agents have their home folders, by the names of the agents. The folders need not exist.
+#[must_use]
+pub fn agent_homes() -> Vec<(&'static str, PathBuf)> {
+    const BELOW_HOME: [(&str, &str); 4] = [
+        ("pi", ".pi/agent"),
+        ("qwen", ".qwen"),
+        ("gemini", ".gemini"),
+        ("copilot", ".copilot"),
+    ];
+    let codex = set("CODEX_HOME").or_else(|| below_home(".codex".as_ref()));
+    let codex = codex.map(|home| ("codex", home)).into_iter();
+    let others = BELOW_HOME.iter();
+    let others = others.filter_map(|(agent, home)| Some((*agent, below_home(home.as_ref())?)));
+    codex.chain(others).collect()
+}
+
 /// Returns a path in the home folder. `None` if there is no home folder.
 #[must_use]
 pub fn below_home(path: &Path) -> Option<PathBuf> {

@@ -89,6 +89,19 @@ impl By {
             Self::Tool => "tool",
         }
     }
+
+    /// Another name of [`Self::Agent`]: agents are also the programs that write sessions.
+    pub const SUBAGENT: &'static str = "subagent";
+
+    /// Returns the kind of this name; [`Self::Agent`] is also named `subagent`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        match name {
+            Self::SUBAGENT => Some(Self::Agent),
+            name => all.find(|by| by.name() == name),
+        }
+    }
 }
 
 /// The value of one kind by which the requests of a row were grouped.

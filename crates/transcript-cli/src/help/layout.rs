@@ -169,7 +169,8 @@ const HEADINGS: [(&str, &[&str]); 10] = [
     (
         GLOBAL,
         &[
-            "root", "archive", "identity", "color", "raw", "quiet", "verbose", "help", "version",
+            "root", "agent", "archive", "identity", "color", "raw", "quiet", "verbose", "help",
+            "version",
         ],
     ),
 ];

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "import")]
+mod agents;
 mod agreement;
 mod append;
 #[cfg(all(unix, feature = "browse"))]
@@ -53,6 +55,7 @@ fn command(arguments: &[&str]) -> Command {
         .env("NO_COLOR", "1")
         .env("HOME", "/nowhere")
         .env_remove("XDG_CACHE_HOME")
+        .env_remove("CODEX_HOME")
         .env("TZ", "UTC");
     command.env_remove("COLUMNS");
     command

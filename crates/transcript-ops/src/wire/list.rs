@@ -67,6 +67,9 @@ pub struct SessionRecord<'a> {
     /// The name of the root that it is in, if several roots are in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// The agent that wrote it, such as `codex`; absent for Claude Code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The ids of the subagents with a file of their own, with `--sidechains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -102,6 +105,7 @@ impl<'a> SessionRecord<'a> {
             cost_nano_usd: None,
             in_archive: false,
             root: None,
+            agent: None,
             agents: Vec::new(),
         }
     }

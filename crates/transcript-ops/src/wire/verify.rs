@@ -30,6 +30,9 @@ pub struct VerifyRecord {
     /// then means the same as `recover`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream_form: bool,
+    /// The agent that wrote the session, such as `codex`; absent for Claude Code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The number of messages of the conversation.
     pub conversation: u64,
     /// The number of these that each policy shows.
@@ -246,6 +249,7 @@ impl VerifyRecord {
             lines: report.lines,
             entries: report.entries as u64,
             stream_form: report.is_stream_form,
+            agent: report.agent.clone(),
             conversation: measure.conversation as u64,
             visible: VisibleRecord {
                 vendor: measure.vendor as u64,

@@ -1,0 +1,80 @@
+//! Without the feature `import` no sessions of other agents are read.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_storage::ReadDisk;
+
+use crate::failure::Failure;
+
+/// The home folders of other agents: none.
+#[derive(Debug, Default)]
+pub struct Homes;
+
+impl Homes {
+    /// The names of the agents whose sessions are read, besides Claude Code.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::empty()
+    }
+
+    /// Returns no home folders.
+    #[must_use]
+    pub fn on(_: Arc<dyn ReadDisk>) -> Self {
+        Self
+    }
+
+    /// Does nothing.
+    pub fn show_as_agents_do(&self) {}
+
+    /// Adds a home folder.
+    ///
+    /// # Errors
+    /// Always: this build reads no sessions of other agents.
+    pub fn add(&self, agent: &str, _: &Path) -> Result<(), Failure> {
+        check_name(agent)
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+
+    pub(super) fn disk_at(&self, _: &Path) -> Option<Arc<dyn ReadDisk>> {
+        None
+    }
+
+    /// Returns the name of the agent whose session is at a path: none.
+    #[must_use]
+    pub fn maker_at(&self, _: &Path) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the name of the agent whose home folder has a path: none.
+    #[must_use]
+    pub fn maker_of_home(&self, _: &Path) -> Option<&'static str> {
+        None
+    }
+
+    pub(crate) fn session_of_file(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    /// Writes the session of another agent as items; returns false for any other session.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn write_items(&self, _: &Path, _: &mut dyn Write) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+pub(crate) fn is_home(_: &str, _: &Path) -> bool {
+    false
+}
+
+pub(crate) fn check_name(_: &str) -> Result<(), Failure> {
+    let message = "this build reads only the sessions of claude-code";
+    Err(Failure::option("agent", message))
+}
