@@ -38,7 +38,7 @@ esac
 # Each package of Python is installed once, into a folder of its own.
 tool() {
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 60 "$@"
 }
 
 python_packages() {

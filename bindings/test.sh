@@ -25,7 +25,7 @@ if command -v npm >/dev/null; then
     bundlers=${TRANSCRIPT_BUNDLERS:-${CARGO_TARGET_DIR:-$here/../target}/bundlers}
     if [ ! -d "$bundlers/node_modules" ]; then
         mkdir -p "$bundlers"
-        (cd "$bundlers" && npm install --silent --no-audit --no-fund --no-save esbuild bun deno postject) ||
+        (cd "$bundlers" && npm install --silent --no-audit --no-fund --no-save --fetch-retries 1 --fetch-timeout 60000 esbuild bun deno postject) ||
             echo 'skipped: the bundlers, as npm cannot install them'
     fi
     TRANSCRIPT_BUNDLERS=$(cd "$bundlers" && pwd)
@@ -45,7 +45,7 @@ if ! [ -d python/dist ]; then
 elif command -v python3 >/dev/null; then
     python3 -m venv "$work/python"
     "$work/python/bin/pip" install --quiet --no-index --disable-pip-version-check "$here"/python/dist/*.whl
-    "$work/python/bin/pip" install --quiet --disable-pip-version-check anyio trio ||
+    "$work/python/bin/pip" install --quiet --disable-pip-version-check --retries 1 --timeout 20 anyio trio ||
         echo 'skipped: the tests under trio, as pip cannot install it'
     if [ -n "$has_node" ]; then
         export TRANSCRIPT_NODE_AGENT="$work/node/examples/agent.mjs"

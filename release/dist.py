@@ -8,23 +8,17 @@ be built or run here is `skipped`, with the reason. Exits with 1 when something 
 
 Programs for musl are static. Their C compiler is musl-gcc (Debian: musl-tools), for other processors zig, which comes from PyPI once (ziglang and
 cargo-zigbuild, into target/release-tools). The address of the release is BASE_URL of release/config, or the environment variable TRANSCRIPT_BASE_URL."""
-import argparse, functools, glob, os, pathlib, re, shutil, sys, tempfile, venv
+import argparse, functools, glob, os, pathlib, re, shutil, sys, tempfile
 
-import archives
-from empty_root import SHELLS, EmptyRoot, commands_of
-from project import CARGO, LICENCES, ROOT, Failed, Served, Timer, base_url, files_of, metadata, run, sha256, size
+import archives, first_screen
+from empty_root import SHELLS, EmptyRoot
+from project import CARGO, FIRST_SCREENS, LICENCES, ROOT, TARGET, TOOLS, Failed, Served, Skipped, Timer, base_url, files_of, metadata, run, sha256, size, tool
 
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 OUT = TARGET / "dist"
 SHARE = TARGET / "share"
-TOOLS = TARGET / "release-tools"
 CRATE = ROOT / "crates/transcript-cli"
 TARGETS = ("x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "x86_64-pc-windows-gnu")
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
-
-
-class Skipped(Exception):
-    """why something cannot be done here"""
 
 
 @functools.cache
@@ -37,11 +31,7 @@ def zig_environment():
     """an environment in which cargo has the command `zigbuild`"""
     environment = {**os.environ, "PATH": f"{TOOLS / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     if shutil.which("cargo-zigbuild", path=environment["PATH"]) is None:
-        try:
-            venv.create(TOOLS, with_pip=True)
-            run([TOOLS / "bin/python", "-m", "pip", "install", "--quiet", "--retries", "1", "ziglang", "cargo-zigbuild"])
-        except Failed:
-            raise Skipped("it needs zig as a C compiler, and pip cannot install ziglang and cargo-zigbuild") from None
+        tool("cargo-zigbuild", "ziglang", "cargo-zigbuild")
     return environment
 
 
@@ -100,11 +90,8 @@ def write_documents(program, target):
     before = [emulator, program] if emulator else [program]
     for folder in ("man", "completions"):
         shutil.rmtree(SHARE / folder, ignore_errors=True)
-        (SHARE / folder).mkdir(parents=True)
-    main = run([*before, "man"])
-    (SHARE / "man/transcript.1").write_bytes(main.encode())
-    for command in commands_of(main):
-        (SHARE / f"man/transcript-{command}.1").write_bytes(run([*before, "man", command]).encode())
+    run([*before, "man", "--dir", SHARE / "man"])
+    (SHARE / "completions").mkdir(parents=True)
     for shell, name in SHELLS.items():
         (SHARE / "completions" / name).write_bytes(run([*before, "completions", shell]).encode())
 
@@ -198,11 +185,13 @@ def installer(version):
 
 def try_archive(version, target, path):
     with tempfile.TemporaryDirectory(prefix="transcript-root-") as folder:
-        root = pathlib.Path(folder)
+        root, timer = pathlib.Path(folder), Timer()
         run(["tar", "xzf", path, "--strip-components", "1", "-C", root])
+        installed = f"installed in {timer}"
         pages = [page.name for page in (root / "man").iterdir()]
         completions = {shell: (root / "completions" / name).read_text() for shell, name in SHELLS.items()}
-        return EmptyRoot(root, "/transcript", emulator_of(target)).check(version, pages, completions)
+        checked = EmptyRoot(root, "/transcript", emulator_of(target)).check(version, pages, completions, FIRST_SCREENS / f"{path.name}.txt")
+        return f"{installed}; {checked}"
 
 
 def try_deb(version, target, path):
@@ -215,7 +204,9 @@ def try_deb(version, target, path):
         (root / "var/lib/dpkg/status").touch()
         forced = "architecture,depends,not-root"
         environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+        timer = Timer()
         run(["dpkg", f"--root={root}", f"--force-{forced}", "--install", path], env=environment)
+        installed = f"installed in {timer}"
         share = root / "usr/share"
         pages = [page.name.removesuffix(".gz") for page in (share / "man/man1").iterdir()]
         places = {
@@ -224,7 +215,8 @@ def try_deb(version, target, path):
             "fish": "fish/vendor_completions.d/transcript.fish",
         }
         completions = {shell: (share / place).read_text() for shell, place in places.items()}
-        return EmptyRoot(root, "/usr/bin/transcript", emulator_of(target)).check(version, pages, completions)
+        checked = EmptyRoot(root, "/usr/bin/transcript", emulator_of(target)).check(version, pages, completions, FIRST_SCREENS / f"{path.name}.txt")
+        return f"{installed}; {checked}"
 
 
 def try_installer(version):
@@ -236,8 +228,10 @@ def try_installer(version):
         release.parent.mkdir()
         release.symlink_to(OUT)
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "no_proxy": "127.0.0.1"}
+        timer = Timer()
         with Served(files_of(release.parent)) as served:
             printed = run(["sh", OUT / "install.sh"], env={**environment, "TRANSCRIPT_BASE_URL": served.url})
+        installed = f"installed over HTTP in {timer}, and from a folder"
         if "is not in PATH" not in printed or version not in printed:
             raise Failed(f"install.sh printed:\n{printed}")
         run(["sh", OUT / "install.sh", "--from", OUT, "--prefix", home / "elsewhere"], env=environment)
@@ -245,7 +239,20 @@ def try_installer(version):
             pages = len([*prefix.glob("share/man/man1/*.1")])
             if run([prefix / "bin/transcript", "--version"]).split()[1] != version or pages < 20:
                 raise Failed(f"install.sh did not install into {prefix}")
-        return "over HTTP, from a folder"
+        homes = pathlib.Path(folder, "homes")
+        sessions = first_screen.write_homes(homes)
+        typed = first_screen.check([home / ".local/bin/transcript"], homes, sessions, shown=FIRST_SCREENS / "install.sh.txt")
+        return f"{installed}; {typed}"
+
+
+def try_cargo_install(profile):
+    """installs from the sources as README says, with what was compiled for this machine, and runs it in an empty root"""
+    with tempfile.TemporaryDirectory(prefix="transcript-root-") as folder:
+        root, timer = pathlib.Path(folder), Timer()
+        options = ["--quiet", "--locked", "--profile", profile, "--target", host(), "--root", root / "usr", "--no-track"]
+        run([CARGO, "install", "--path", CRATE, *options], cwd=ROOT)
+        installed = f"{size((root / 'usr/bin/transcript').stat().st_size)}, installed in {timer} after the build"
+        return f"{installed}; {EmptyRoot(root, '/usr/bin/transcript').type_first_screen(FIRST_SCREENS / 'cargo-install.txt')}"
 
 
 def attempt(what, step, *arguments):
@@ -312,13 +319,17 @@ def build_all(targets, profile):
         attempt(f"build for {target}", build, target, profile)
 
 
-def test_all(version, built, debs):
+def test_all(version, profile, built, debs):
     for paths, step in ((built, try_archive), (debs, try_deb)):
         for target, path in paths.items():
             if "linux" in target and "linux" in host():
                 attempt(f"test of {path.name}", step, version, target, path)
             else:
                 print(f"skipped: test of {path.name}: this system does not run it, so it is untested")
+    if host() in built and "linux" in host():
+        attempt("test of cargo install --path", try_cargo_install, profile)
+    else:
+        print("skipped: test of cargo install --path: nothing was built for this machine")
     if any(map(runs_here, built)) and shutil.which("sh") and "windows" not in host():
         attempt("test of install.sh", try_installer, version)
     else:
@@ -350,7 +361,7 @@ def main():
         debs = pack(package, programs)
         built = collect(package)
         if not o.no_test:
-            test_all(package["version"], built, debs)
+            test_all(package["version"], o.profile, built, debs)
     except Failed as failed:
         print(failed)
         return 1

@@ -1,9 +1,9 @@
 """Runs a packed command where nothing is but its own files: in a root folder without Rust, without a shell, and for a static program without a C library."""
-import os, pathlib, re, shutil, subprocess, tempfile
+import os, pathlib, re, shutil, subprocess
 
-from project import ROOT, Failed
+import first_screen
+from project import Failed
 
-SESSIONS = ("linear", "rewind", "torn-tail", "parallel-tools")
 SHELLS = {"bash": "transcript.bash", "zsh": "_transcript", "fish": "transcript.fish", "powershell": "_transcript.ps1"}
 
 
@@ -34,13 +34,7 @@ class EmptyRoot:
             shutil.copy(emulator, root / "emulator")
             self.before.append("/emulator")
         (root / "tmp").mkdir(exist_ok=True)
-        for home in ("none", "some"):
-            (root / "home" / home).mkdir(parents=True)
-        project = root / "home/some/.claude/projects/-work"
-        project.mkdir(parents=True)
-        for number, name in enumerate(SESSIONS):
-            text = (ROOT / f"fixtures/v1/sessions/{name}.jsonl").read_bytes()
-            (project / f"00000000-0000-4000-8000-{number:012}.jsonl").write_bytes(text)
+        self.sessions = first_screen.write_homes(root / "home")
 
     def run(self, home, *arguments, code=0):
         ran = subprocess.run(
@@ -58,8 +52,8 @@ class EmptyRoot:
         if not condition:
             raise Failed(f"{self.program}: {what}")
 
-    def check(self, version, pages, completions):
-        """`pages` are the packed manual pages, `completions` the packed script of each shell"""
+    def check(self, version, pages, completions, shown):
+        """`pages` are the packed manual pages, `completions` the packed script of each shell; what README's commands show is written to the file `shown`"""
         self.must(self.run("none", "--version").split()[1] == version, f"its version is not {version}")
         commands = commands_of(self.run("none", "man"))
         names = {"transcript.1", *(f"transcript-{command}.1" for command in commands)}
@@ -69,7 +63,10 @@ class EmptyRoot:
         self.must("transcript" not in self.run("none", "list"), "it lists a session of an empty home")
         self.run("none", "replay", "latest", code=2)
         listed = self.run("some", "list", "--json")
-        self.must(len(listed.splitlines()) == len(SESSIONS), f"it does not list {len(SESSIONS)} sessions:\n{listed}")
-        for number in range(len(SESSIONS)):
-            self.must(self.run("some", "replay", f"00000000-0000-4000-8000-{number:012}"), "it replays nothing")
-        return f"{len(pages)} manual pages, {len(SESSIONS)} sessions"
+        self.must(len(listed.splitlines()) == len(self.sessions), f"it does not list {len(self.sessions)} sessions:\n{listed}")
+        for session in self.sessions.values():
+            self.must(self.run("some", "replay", session), f"it replays nothing of {session}")
+        return f"{len(pages)} manual pages; {self.type_first_screen(shown)}"
+
+    def type_first_screen(self, shown):
+        return first_screen.check([*self.before, self.program], self.root / "home", self.sessions, "/home", shown)

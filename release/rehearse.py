@@ -5,10 +5,10 @@ Publishes all crates, the wheel with the sdist, and the npm packages to registri
 the command and builds three small clients (release/clients) from these registries alone, and lets each of them continue the same session. Nothing leaves
 this machine. Run `make bindings` before: the wheel and the npm packages are those that it made. The crates of others come from the folders in which cargo
 keeps them. Compiled files stay in target/rehearsal. A step without its tool says `skipped` and why; exits with 1 when a step fails."""
-import argparse, io, json, os, pathlib, shutil, sys, tarfile, tempfile, venv, zipfile
+import argparse, io, json, os, pathlib, re, shutil, sys, tarfile, tempfile, venv, zipfile
 
-import publish
-from project import CARGO, LICENCES, ROOT, Failed, Timer, metadata, published_crates, run, size
+import first_screen, publish
+from project import CARGO, FIRST_SCREENS, LICENCES, MAX_DOWNLOAD_SECONDS, ROOT, TARGET, Failed, Skipped, Timer, metadata, published_crates, run, size, tool
 from registries import Registries
 
 CLIENTS = ROOT / "release/clients"
@@ -40,10 +40,8 @@ class Rehearsal:
     def __init__(self, work, registries):
         self.work = work
         self.registries = registries
-        target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
-        self.tools = target / "release-tools"
-        self.bundlers = pathlib.Path(os.environ.get("TRANSCRIPT_BUNDLERS", target / "bundlers"))
-        self.maturin = target / "bindings-venv/bin"
+        self.bundlers = pathlib.Path(os.environ.get("TRANSCRIPT_BUNDLERS", TARGET / "bundlers"))
+        self.maturin = TARGET / "bindings-venv/bin"
         home = work / "cargo-home"
         home.mkdir()
         (home / "config.toml").write_text(CARGO_CONFIG.format(url=registries.crates.url))
@@ -52,7 +50,7 @@ class Rehearsal:
         self.environment = {
             **os.environ,
             "CARGO_HOME": str(home),
-            "CARGO_TARGET_DIR": str(target / "rehearsal"),
+            "CARGO_TARGET_DIR": str(TARGET / "rehearsal"),
             "CARGO_INCREMENTAL": "0",
             "CARGO_PROFILE_DEV_DEBUG": "0",
             "NO_PROXY": "127.0.0.1",
@@ -92,27 +90,17 @@ class Rehearsal:
         if {name for name, *_ in crates.published} != {package["name"] for package in published_crates(about)}:
             raise Failed("not every crate was published")
 
-    def python_with_twine(self):
-        python = self.tools / "bin/python"
-        if not (self.tools / "bin/twine").exists():
-            try:
-                venv.create(self.tools, with_pip=True)
-                run([python, "-m", "pip", "install", "--quiet", "--retries", "1", "twine"])
-            except Failed:
-                return None
-        return python
-
     def publish_python(self):
         timer, packages = Timer(), self.registries.python
         files = publish.python_files()
         if not files:
             return skipped("the wheel", "there is none in bindings/python/dist")
-        python = self.python_with_twine()
-        if python:
+        try:
+            python = tool("twine", "twine").parent / "python"
             for command in publish.python_commands(files, "--repository-url", f"{packages.url}/upload/"):
                 self.run([python, *command[1:]])
-        else:
-            skipped("the upload with twine", "pip cannot install it; the files are put into the index")
+        except Skipped as reason:
+            skipped("the upload with twine", f"{reason}; the files are put into the index")
             for file in files:
                 packages.files[file.name] = "transcript-engine", file.read_bytes()
                 packages.published.append((file.name, "", file.stat().st_size))
@@ -151,6 +139,9 @@ class Rehearsal:
         # Isolated: neither the environment nor a configuration adds another index.
         self.run([folder / "bin/python", "-m", "pip", "--isolated", "install", "--quiet", "--no-cache-dir", "--index-url", index, "transcript-engine"])
         self.continue_session("client in Python", [folder / "bin/python", CLIENTS / "python/client.py"], timer)
+        readme = ROOT / "bindings/python/README.md"
+        printed = first_screen.check_examples(folder / "bin/python", readme, "python", folder, FIRST_SCREENS / "wheel.txt")
+        print(f"README of the wheel: {printed}", flush=True)
 
     def build_sdist(self):
         """builds a wheel from the published sdist, with crates from the registry alone"""
@@ -177,12 +168,16 @@ class Rehearsal:
         shutil.copy(CLIENTS / "node/client.mjs", folder)
         self.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "transcript-engine"], cwd=folder)
         self.continue_session("client in Node", ["node", folder / "client.mjs"], timer)
+        node, readme = pathlib.Path(shutil.which("node")), folder / "node_modules/transcript-engine/README.md"
+        printed = first_screen.check_examples(node, readme, "js", folder, FIRST_SCREENS / "npm.txt")
+        print(f"README of the npm package: {printed}", flush=True)
         if not (self.bundlers / "node_modules").is_dir():
             try:
                 self.bundlers.mkdir(parents=True, exist_ok=True)
                 # The same as bindings/test.sh, which keeps them there.
                 tools = ["esbuild", "bun", "deno", "postject"]
-                run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", *tools], cwd=self.bundlers)
+                npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", "--fetch-retries", "1"]
+                run([*npm, *tools], cwd=self.bundlers, timeout=MAX_DOWNLOAD_SECONDS)
             except Failed:
                 return skipped("bundles of the client", "npm cannot install esbuild, bun and deno")
         (addon,) = folder.glob("node_modules/transcript-engine-*/*.node")
@@ -192,29 +187,32 @@ class Rehearsal:
         include = addon.relative_to(folder)
         self.bundle("deno", lambda out: ["compile", "--quiet", "--allow-all", "--no-check", "--include", include, "--output", out / "client"], ["./client"])
 
-    def bundle(self, tool, options, command):
+    def bundle(self, bundler, options, command):
         """makes one file of the client, and runs it where nothing is installed"""
-        timer, program = Timer(), self.bundlers / "node_modules/.bin" / tool
-        out = self.work / f"bundle-{tool}"
+        timer, program = Timer(), self.bundlers / "node_modules/.bin" / bundler
+        out = self.work / f"bundle-{bundler}"
         out.mkdir()
         if not program.exists():
-            return skipped(f"the client by {tool}", f"there is no {tool}")
+            return skipped(f"the client by {bundler}", f"there is no {bundler}")
         try:
-            self.run([program, *options(out), "client.mjs"], cwd=self.work / "node")
+            self.run([program, *options(out), "client.mjs"], cwd=self.work / "node", timeout=MAX_DOWNLOAD_SECONDS)
         except Failed as failed:
             # It gets the start of its executables from there, and npm has no package of it.
-            if "dl.deno.land" not in failed.args[0]:
+            if bundler != "deno" or not re.search("dl.deno.land|does not end", failed.args[0]):
                 raise
             return skipped("the client by deno", "the start of its executables cannot be downloaded")
         program, *arguments = command
         program = program if program == "node" else out / program
-        self.continue_session(f"client by {tool}", [program, *(out / argument for argument in arguments)], timer)
+        self.continue_session(f"client by {bundler}", [program, *(out / argument for argument in arguments)], timer)
 
     def install_command(self):
         timer, root = Timer(), self.work / "installed"
         self.run([CARGO, "install", "--quiet", "--debug", "--locked", "--root", root, "transcript-cli"])
         command = root / "bin/transcript"
         print(f"command: {self.run([command, '--version']).strip()}, by cargo install ({timer})", flush=True)
+        homes = self.work / "homes"
+        printed = first_screen.check([command], homes, first_screen.write_homes(homes), shown=FIRST_SCREENS / "cargo-install-registry.txt")
+        print(f"README of the command: {printed}", flush=True)
         return command
 
     def look(self, command):
