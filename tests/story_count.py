@@ -4,7 +4,7 @@
 For each file: walks from the leaf that `replay` names to the root by `parentUuid`, and at each boundary of a
 compaction on to what it ended (`logicalParentUuid`, else the last message above it in the file). Every user and
 assistant entry on the way, with the other lines of its answer and the results of its calls, and those that a
-boundary kept, must be in the story: each once, no child before its parent. `--context` must hold the entries
+boundary kept, must be in the story: each once, no child before its parent. `--in-context` must hold the entries
 that `resume --json` counts. A walk that the file does not allow (a parent that no line has, a uuid that two
 lines have) is named and counted apart: there the policy decides.
 
@@ -173,16 +173,16 @@ def check(binary, path):
         # Kept entries are below the summary, and the results of an answer below all of its lines.
         if is_sound and parent in place and place[parent] > place[record["uuid"]] and not is_result(entries[parent]) and not record.get("inContext"):
             return "ORDER", f"line {record['line']} is before its parent"
-    code, context = run(binary, "replay", "--json", "--context", str(path))
+    code, context = run(binary, "replay", "--json", "--in-context", str(path))
     in_context = [record["line"] for record in context if record.get("kind") == "entry"]
     marked = [record["line"] for record in shown if record.get("inContext")]
     if sorted(set(marked)) != sorted(set(in_context)):
-        return "CONTEXT", f"{len(in_context)} entries with --context, {len(marked)} marked in the story"
+        return "CONTEXT", f"{len(in_context)} entries with --in-context, {len(marked)} marked in the story"
     code, resumed = run(binary, "resume", "--json", str(path))
     resumed = resumed[0].get("entries") if resumed else None
     listed = [record.get("uuid") for record in context if record.get("kind") == "entry"]
     if resumed != listed:
-        return "RESUME", f"{len(listed)} entries with --context, {len(resumed or [])} of resume"
+        return "RESUME", f"{len(listed)} entries with --in-context, {len(resumed or [])} of resume"
     if leaf is None or leaf not in entries:
         return "no leaf", f"{len(lines)} messages"
     found, why = walk(entries, leaf)

@@ -222,7 +222,7 @@ export interface CostRow {
   costNanoUsd: number | null;
   /** With `branch`: whether a resume continues this branch. */
   current?: boolean | null;
-  /** The number of requests of deleted sessions (`--keep`). */
+  /** The number of requests of deleted sessions (`--keep-sums`). */
   deleted: number;
   /** The time of the first request. */
   first: string | null;
@@ -262,7 +262,7 @@ export interface CostTotal {
   cacheWrite5m: number;
   /** The cost of all calls whose price is known; `null` if none is known. */
   costNanoUsd: number | null;
-  /** The number of requests of deleted sessions (`--keep`). */
+  /** The number of requests of deleted sessions (`--keep-sums`). */
   deleted: number;
   /** The time of the first request. */
   first: string | null;
@@ -982,7 +982,7 @@ export interface ReplayEnd {
 export interface ReplayHead {
   /** The kind of the record. */
   kind: 'session';
-  /** The number of chapters: the parts of the conversation that compactions ended, and the one since the last compaction. Absent with `--context`. */
+  /** The number of chapters: the parts of the conversation that compactions ended, and the one since the last compaction. Absent with `--in-context`. */
   chapters?: number | null;
   /** The number of objects on them that may count as entries. */
   entries: number;

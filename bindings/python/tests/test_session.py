@@ -519,7 +519,7 @@ class Sessions(Folder):
             self.assertEqual(session.counters()["totalCostUSD"], counters["totalCostUSD"])
         command = os.environ.get("TRANSCRIPT_COMMAND")
         if command is not None:
-            done = subprocess.run([command, "resume", "--full", "--json", str(self.path)], capture_output=True, text=True)
+            done = subprocess.run([command, "resume", "--whole-file", "--json", str(self.path)], capture_output=True, text=True)
             told = json.loads(done.stdout)["state"]
             self.assertEqual(found(told["costs"], told), steps["expected"], "the answer of the command")
 

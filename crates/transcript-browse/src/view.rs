@@ -141,7 +141,7 @@ fn list(app: &App, canvas: &mut Canvas<'_>) {
     let height = canvas.height().saturating_sub(facts.len() + 3);
     if app.list.is_read && shown == 0 {
         let none = match all {
-            0 => "no sessions here",
+            0 => "no sessions yet",
             _ => "nothing matches",
         };
         canvas.dim(2, none);

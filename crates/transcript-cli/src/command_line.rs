@@ -67,7 +67,8 @@ pub(crate) fn read(words: &[OsString]) -> Result<Cli, u8> {
 /// Prints the answer of the parser: help and version are answers, everything else is a wrong command line.
 fn answered(error: &clap::Error) -> u8 {
     if error.use_stderr() {
-        StandardError::of(env::args_os()).usage_error(error, &Cli::command());
+        let root = parser(&Cli::command(), HelpForm::Short);
+        StandardError::of(env::args_os()).usage_error(error, &root);
         return exit::FAILED;
     }
     // Ignore a closed pipe.

@@ -185,8 +185,8 @@ fn in_parts(error: &clap::Error, root: &Command) -> (Failure, Option<String>) {
         }
     }
     let mut words = env::args_os().filter_map(|word| word.into_string().ok());
-    let named = words.find(|word| root.find_subcommand(word).is_some());
-    let named = named.map_or(String::new(), |name| format!(" {name}"));
+    let named = words.find_map(|word| root.find_subcommand(word));
+    let named = named.map_or(String::new(), |command| format!(" {}", command.get_name()));
     tips.push(format!("`transcript{named} --help` explains it"));
     if error.kind() == UsageError::DisplayHelpOnMissingArgumentOrSubcommand {
         message = "a command is missing".to_owned();

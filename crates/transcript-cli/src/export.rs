@@ -24,7 +24,7 @@ use crate::ui::{ToolDetail, Ui};
 /// format. Standard error says which kinds on which lines, what looks like a secret and was left, and how much was
 /// searched: never a value. No search finds everything: check the file before you share it.
 #[derive(Debug, ClapArgs)]
-#[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "text"])))]
+#[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "plain_text"])))]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, or `latest`; append `:LINE`, as `search` prints
     /// it, to stop at that line
@@ -42,13 +42,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write plain text to FILE
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", alias = "text")]
+    plain_text: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
     /// Do not redact secrets
-    #[arg(long, conflicts_with_all = ["emails", "names", "also", "keep", "json_report"])]
+    #[arg(long, conflicts_with_all = ["emails", "names", "also", "except", "json_report"])]
     no_redact: bool,
     #[command(flatten)]
     redact: RedactArgs,
@@ -83,7 +83,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         (Format::Html, args.html),
         (Format::Markdown, args.markdown),
         (Format::Json, args.json),
-        (Format::Text, args.text),
+        (Format::Text, args.plain_text),
     ];
     let mut chosen = formats.into_iter();
     let chosen = chosen.find_map(|(format, file)| Some((format, file?)));

@@ -42,11 +42,11 @@ pub(crate) fn write_health(
     let requests = match (health.vendor_lint, health.recover_lint) {
         (true, true) => "accepts both requests",
         (false, false) => "refuses both requests",
-        (true, false) => "accepts the request of Claude Code, and refuses that of recover",
-        (false, true) => "refuses the request of Claude Code, and accepts that of recover",
+        (true, false) => "accepts the request of Claude Code, and refuses that of transcript",
+        (false, true) => "refuses the request of Claude Code, and accepts that of transcript",
     };
     let text = format!(
-        "{when}: Claude Code shows {} of {} messages, recover {}; the API {requests}",
+        "{when}: Claude Code shows {} of {} messages, transcript {}; the API {requests}",
         shown.vendor, shown.conversation, shown.recover,
     );
     Ok(ui.write_wrapped(out, &text, "  ", TextStyle::default())?)

@@ -111,12 +111,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         };
         out.finish_after(written)?;
         if listed.rows.is_empty() && !args.json {
-            let is_empty = listed.listing.rows.is_empty();
-            let such = if is_empty { "" } else { "such " };
-            ui.note(&format!(
-                "no {such}sessions in {}",
-                session::root_folders(ui)
-            ));
+            if listed.listing.rows.is_empty() {
+                session::note_no_sessions(ui);
+            } else {
+                ui.note(&format!(
+                    "no such sessions in {}",
+                    session::root_folders(ui)
+                ));
+            }
         }
         if (args.is_archived(ui) || args.all) && !args.json {
             archive::note_others(ui)?;

@@ -268,6 +268,10 @@ fn pager() -> Option<Command> {
     if env::var_os("LESS").is_none() {
         command.env("LESS", OsString::from("FRX"));
     }
+    // What is printed is UTF-8 in every locale; without this, less shows codes for it where the locale names no character set.
+    if env::var_os("LESSCHARSET").is_none() {
+        command.env("LESSCHARSET", "utf-8");
+    }
     Some(command)
 }
 

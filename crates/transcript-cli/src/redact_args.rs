@@ -28,18 +28,18 @@ pub(crate) struct RedactArgs {
     #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
     also: Vec<String>,
     /// Do not redact these: a kind as the report names it, the value of a name, or a value; or the lines of FILE
-    #[arg(long, value_name = "NAMES|FILE", value_delimiter = ',')]
-    keep: Vec<String>,
+    #[arg(long, alias = "keep", value_name = "NAMES|FILE", value_delimiter = ',')]
+    except: Vec<String>,
 }
 
 impl RedactArgs {
     /// Makes the redactor of a command that redacts by option.
     pub(crate) fn if_wanted(&self, ui: &Ui, is_wanted: bool) -> Result<Option<Redactor>> {
         let has_details =
-            self.emails || self.names || !self.also.is_empty() || !self.keep.is_empty();
+            self.emails || self.names || !self.also.is_empty() || !self.except.is_empty();
         anyhow::ensure!(
             is_wanted || !has_details,
-            "--emails, --names, --also and --keep need --redact"
+            "--emails, --names, --also and --except need --redact"
         );
         is_wanted.then(|| self.redactor(ui)).transpose()
     }
@@ -59,7 +59,7 @@ impl RedactArgs {
                 own.add_name(also.trim());
             }
         }
-        for keep in &self.keep {
+        for keep in &self.except {
             if is_file(Path::new(keep)) {
                 let text = read(Path::new(keep))?;
                 let lines = text.lines().map(str::trim);

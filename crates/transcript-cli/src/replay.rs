@@ -41,8 +41,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) path_args: PathArgs,
     /// Show only what the model sees now: the conversation since its last compaction
-    #[arg(long)]
-    pub(crate) context: bool,
+    #[arg(long = "in-context", alias = "context")]
+    pub(crate) is_in_context: bool,
     /// Also show the other branches, such as rewound ones, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     pub(crate) all_branches: bool,
@@ -136,7 +136,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         target.check(ui, session.source().path())?;
     }
     let (policy, end) = (args.path_args.policy(), args.path_args.end());
-    let conversation = Conversation::new(&session, policy, &end, args.context)?;
+    let conversation = Conversation::new(&session, policy, &end, args.is_in_context)?;
     let mut parts = conversation.parts(args.all_branches, args.filter.common.sidechains);
     for part in &mut parts {
         selection.apply(session.source(), session.index(), &mut part.path)?;

@@ -74,8 +74,8 @@ pub(crate) struct Args {
     #[arg(long)]
     explain: bool,
     /// Read the whole file even if its end is enough for the conversation
-    #[arg(long)]
-    full: bool,
+    #[arg(long, alias = "full")]
+    whole_file: bool,
 }
 
 /// Parses the value of `--fit`.
@@ -96,7 +96,7 @@ impl Args {
             client_version: self.client_version,
             fit: self.fit.map(|limit| limit.keep_turns(self.fit_turns)),
             provider: self.provider.unwrap_or_default(),
-            full: self.full,
+            full: self.whole_file,
             only_messages: self.request && !self.json,
         }
     }
@@ -230,7 +230,7 @@ fn write_text(out: &mut impl Write, ui: &Ui, args: &Args, built: &BuiltRequest<'
         // Counts and findings are then those of the end, and may differ from those of `verify`.
         start => {
             let read = size(session.source().len() - start);
-            format!("; only the last {read} of the file were read (--full reads all)")
+            format!("; only the last {read} of the file were read (--whole-file reads all)")
         }
     };
     line(

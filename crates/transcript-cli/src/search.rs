@@ -127,10 +127,12 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'
         ui.report(problem);
     }
     if end.unread > 0 {
-        let unread = count(end.unread, "damaged line or file");
-        ui.note(&format!("{unread} could not be searched"));
+        ui.note(&unread_note(end.unread));
     }
-    if end.hits == 0 && !args.json && !args.count {
+    let is_everything = args.places.is_empty() && args.filter.common.project.is_none();
+    if is_everything && found.catalog.sessions().is_empty() && !args.json {
+        session::note_no_sessions(ui);
+    } else if end.hits == 0 && !args.json && !args.count {
         ui.note(&format!("no hits in {}", count(end.scanned, "session")));
         let typed = args.query.join(" ");
         for habit in typed.split_whitespace().filter_map(habit) {
@@ -179,6 +181,14 @@ impl Args {
             cache: Some(!self.no_cache),
             is_live_only: !self.all,
         })
+    }
+}
+
+/// Says how much was not searched.
+fn unread_note(number: u64) -> String {
+    match number {
+        1 => "1 damaged line or file could not be searched".to_owned(),
+        _ => format!("{number} damaged lines or files could not be searched"),
     }
 }
 
@@ -287,6 +297,15 @@ fn write(ui: &Ui, args: &Args, found: &mut SearchRun<'_>, out: &mut Output) -> R
 
 /// Prints the error of a query; on a terminal, with its position.
 fn complain(ui: &Ui, query: &str, error: &QueryError) {
+    if query.trim().is_empty() {
+        let failure = Failure::new(
+            "bad-query",
+            "empty query: name what to search for".to_owned(),
+        );
+        let next =
+            "`transcript search 'two words'` finds both, `transcript help queries` has the filters";
+        return ui.report(failure.with_next(next));
+    }
     ui.report(Failure::new("bad-query", error.to_string()));
     // An arrow below the query only helps where both are in one place: not in a log.
     if io::stderr().is_terminal() && !ui.is_json() {

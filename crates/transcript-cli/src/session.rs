@@ -178,6 +178,11 @@ pub(crate) fn agents(ui: &Ui, session: &Path) -> Vec<String> {
     agents.collect()
 }
 
+/// Says that the roots in use have no session at all.
+pub(crate) fn note_no_sessions(ui: &Ui) {
+    ui.note(&format!("no sessions yet in {}", root_folders(ui)));
+}
+
 /// The failure of a search in the roots that are in use; names the folder if there is only one.
 pub(crate) fn not_in_roots(ui: &Ui, text: String) -> Failure {
     let failure = Failure::new("not-found", text);

@@ -90,8 +90,8 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
     /// Keep and count the sums of sessions that are deleted from now on; `off` stops that
-    #[arg(long, value_enum, value_name = "ON", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "no_cache")]
-    keep: Option<Switch>,
+    #[arg(long, alias = "keep", value_enum, value_name = "ON", num_args = 0..=1, require_equals = true, default_missing_value = "on", conflicts_with = "no_cache")]
+    keep_sums: Option<Switch>,
     /// Print one JSON object per line for each row
     #[arg(long)]
     json: bool,
@@ -116,8 +116,8 @@ fn kinds() -> impl TypedValueParser<Value = By> {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let cache = transcript_engine::cache_folder().filter(|_| !args.no_cache);
     let mut settings = args.settings();
-    // First of all: `--keep` has an effect whatever is printed.
-    settings.keeps_deleted = keeps(cache.as_deref(), args.keep)?;
+    // First of all: `--keep-sums` has an effect whatever is printed.
+    settings.keeps_deleted = keeps(cache.as_deref(), args.keep_sums)?;
     if args.statusline {
         return statusline(ui, args, &settings);
     }
@@ -169,7 +169,10 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
     for problem in counted.usage.problems() {
         ui.report(problem);
     }
-    if total.sums.requests == 0 {
+    let is_everything = args.places.is_empty() && args.project.is_none();
+    if is_everything && counted.catalog.sessions().is_empty() {
+        session::note_no_sessions(ui);
+    } else if total.sums.requests == 0 {
         ui.note(&format!(
             "no requests in {}",
             count(counted.catalog.sessions().len(), "session")
@@ -201,7 +204,7 @@ fn print(ui: &Ui, args: &Args, counted: CountedUsage<'_>) -> Result<u8> {
 fn keeps(cache: Option<&Path>, switch: Option<Switch>) -> Result<bool> {
     let Some(cache) = cache else {
         if switch.is_some() {
-            bail!("--keep: there is no cache folder");
+            bail!("--keep-sums: there is no cache folder");
         }
         return Ok(false);
     };
@@ -210,7 +213,7 @@ fn keeps(cache: Option<&Path>, switch: Option<Switch>) -> Result<bool> {
     };
     let keeps = switch == Switch::On;
     let set = usage::set_keeps_deleted(cache, keeps);
-    set.with_context(|| format!("--keep: {}", cache.display()))?;
+    set.with_context(|| format!("--keep-sums: {}", cache.display()))?;
     Ok(keeps)
 }
 

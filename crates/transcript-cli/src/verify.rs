@@ -67,16 +67,17 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     if args.sessions.is_empty() && ui.archive.is_some() {
         return verify_archives(ui, &args);
     }
-    if args.sessions.is_empty() {
+    let is_everything = args.sessions.is_empty();
+    if is_everything {
         let folders = session::roots(ui)?.places.iter().map(|root| &root.folder);
         let there = folders.filter(|folder| RealDisk.is_folder(folder));
         args.sessions.extend(there.cloned());
         if args.sessions.is_empty() {
-            ui.note(&format!("no sessions in {}", session::root_folders(ui)));
+            session::note_no_sessions(ui);
             return Ok(exit::DONE);
         }
     }
-    verify_sessions(ui, &args)
+    verify_sessions(ui, &args, is_everything)
 }
 
 /// Returns whether a word names a session: a file, or what can be no path.
@@ -84,12 +85,13 @@ fn is_session(word: &Path) -> bool {
     RealDisk.is_file(word) || !is_path(word) && !RealDisk.exists(word)
 }
 
-fn verify_sessions(ui: &Ui, args: &Args) -> Result<u8> {
+fn verify_sessions(ui: &Ui, args: &Args, is_everything: bool) -> Result<u8> {
     let mut out = Output::paged_unless(args.json);
     let mut printer = Printer {
         ui,
         is_json: args.json,
         is_table: false,
+        needs_head: false,
         folder: match &args.sessions[..] {
             [folder] if RealDisk.is_folder(folder) => Some(folder.clone()),
             _ => None,
@@ -101,6 +103,9 @@ fn verify_sessions(ui: &Ui, args: &Args) -> Result<u8> {
     };
     let printed = printer.all(&mut out, args);
     out.finish_after(printed)?;
+    if is_everything && printer.files == 0 && printer.code == exit::DONE && !args.json {
+        session::note_no_sessions(ui);
+    }
     Ok(printer.code)
 }
 
@@ -194,6 +199,8 @@ struct Printer<'u> {
     is_json: bool,
     /// Whether several sessions are printed: a line each, and the details below.
     is_table: bool,
+    /// Whether the names of the columns are still to be printed, before the first line.
+    needs_head: bool,
     /// The folder to which paths are shown relative.
     folder: Option<PathBuf>,
     details: Vec<Report>,
@@ -215,10 +222,7 @@ impl Printer<'_> {
             .iter()
             .any(|session| RealDisk.is_folder(session));
         self.is_table = is_folder || args.sessions.len() > 1;
-        if self.is_table && !self.is_json {
-            let dim = self.ui.render.styles().dim;
-            writeln!(out, "{dim}VERDICT           SEEN    LINES  SESSION{dim:#}")?;
-        }
+        self.needs_head = self.is_table;
         let are_several = args.sessions.len() > 1;
         for argument in &args.sessions {
             match self.one(out, argument, &settings) {
@@ -323,7 +327,11 @@ impl Printer<'_> {
     }
 
     /// Writes one line about a session: verdict, what the client shows, and the codes.
-    fn row(&self, out: &mut Output, report: &Report) -> Result<()> {
+    fn row(&mut self, out: &mut Output, report: &Report) -> Result<()> {
+        if std::mem::take(&mut self.needs_head) {
+            let dim = self.ui.render.styles().dim;
+            writeln!(out, "{dim}VERDICT           SEEN    LINES  SESSION{dim:#}")?;
+        }
         let style = self.style(report.verdict());
         let verdict = report.verdict().name();
         let measure = &report.measure;

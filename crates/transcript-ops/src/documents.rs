@@ -139,7 +139,7 @@ impl Conversation<'_> {
         };
         let mut shown = ShownSession::read(main, &self.tree, parts, cut)?;
         for (origin, agent) in agents {
-            // As for the main conversation: without `--context`, everything that compactions removed is shown, too.
+            // As for the main conversation: without `--in-context`, everything that compactions removed is shown, too.
             let mut tree = agent.tree(policy);
             let mut path = tree.path();
             if !self.is_context {

@@ -42,7 +42,7 @@ pub enum Operation {
     ListSubagents(SdkArguments),
     /// Returns the messages of a subagent, oldest first; none if there is no such subagent.
     GetSubagentMessages(SubagentMessageArguments),
-    /// Sets the title of a session. Fails with `not-an-id` for what is not the id of a session, with `blank` for a title
+    /// Sets the title of a session. Fails with `not-an-id` for a text that is not the id of a session, with `blank` for a title
     /// without text, and with `not-found` if there is no such session.
     RenameSession(RenameArguments),
     /// Sets or clears the tag of a session. Fails as `renameSession` does.

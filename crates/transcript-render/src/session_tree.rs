@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 
+use transcript_format::author::Author;
 use transcript_format::entry::Entry;
 use transcript_format::object::Object;
-use transcript_reader::{Bodies, EntryNo, EntryRef, Id, Index, Preserved, Prompt, Source};
+use transcript_reader::{
+    Bodies, EntryNo, EntryRef, Id, Index, MessageText, Preserved, Prompt, Source, is_queued,
+};
 use transcript_resume::items::CompactionItem;
 use transcript_resume::{Branches, ConversationPath, Decision, Policy, Tree, is_prompt};
 
 use crate::Result;
+use crate::blocks::plain_text;
 
 /// A session with its branches, and the paths of the policies.
 #[derive(Debug)]
@@ -72,8 +76,8 @@ impl<'s> SessionTree<'s> {
     }
 }
 
-/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not
-/// enough.
+/// Counts the typed prompts of each branch, also those that were queued: as many as a page or the outline of `browse` lists.
+/// Bodies are read, because the kind of an entry is not enough.
 fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<usize>> {
     let mut bodies = Bodies::new(source);
     let mut counts = Vec::with_capacity(branches.len());
@@ -81,14 +85,28 @@ fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<us
         let entries = branches.entries(branch);
         let entries = entries.map(|entry| index.entry(entry));
         let mut count = 0;
-        for entry in entries.filter(is_prompt) {
+        for entry in entries.filter(|entry| is_prompt(entry) || is_queued(entry)) {
             let body = bodies.get(&entry)?;
-            let line = Object::parse(body.text);
-            count += usize::from(line.is_ok_and(|line| Prompt::is_typed(&line)));
+            let is_typed = match Object::parse(body.text) {
+                Ok(line) if is_queued(&entry) => is_typed_in_queue(&line),
+                Ok(line) => Prompt::is_typed(&line),
+                Err(_) => false,
+            };
+            count += usize::from(is_typed);
         }
         counts.push(count);
     }
     Ok(counts)
+}
+
+/// Returns whether a person typed what an attachment says was queued. Notices of tasks and of other agents are queued as well.
+fn is_typed_in_queue(line: &Object<'_>) -> bool {
+    let Some(attachment) = line.object("attachment") else {
+        return false;
+    };
+    let text = attachment.get("prompt").map(plain_text);
+    let said = MessageText::by(Author::of(&attachment), text.as_deref().unwrap_or_default());
+    said.typed().is_some()
 }
 
 /// The facts that a compact boundary records.

@@ -240,7 +240,7 @@ class _CostRow(TypedDict):
     costNanoUsd: int | None
     """The cost of all calls whose price is known; `null` if none is known."""
     deleted: int
-    """The number of requests of deleted sessions (`--keep`)."""
+    """The number of requests of deleted sessions (`--keep-sums`)."""
     first: str | None
     """The time of the first request."""
     incomplete: int
@@ -290,7 +290,7 @@ class CostTotal(TypedDict):
     costNanoUsd: int | None
     """The cost of all calls whose price is known; `null` if none is known."""
     deleted: int
-    """The number of requests of deleted sessions (`--keep`)."""
+    """The number of requests of deleted sessions (`--keep-sums`)."""
     first: str | None
     """The time of the first request."""
     incomplete: int
@@ -1083,7 +1083,7 @@ class ReplayHead(_ReplayHead, total=False):
     """The session of a replay."""
 
     chapters: int | None
-    """The number of chapters: the parts of the conversation that compactions ended, and the one since the last compaction. Absent with `--context`."""
+    """The number of chapters: the parts of the conversation that compactions ended, and the one since the last compaction. Absent with `--in-context`."""
 
 
 class ReplaySidechain(TypedDict):

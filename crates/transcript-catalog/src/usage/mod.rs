@@ -150,7 +150,7 @@ impl Catalog {
         let cache = options.cache.as_deref().map(|folder| {
             let mut cache = read::open_cache(folder, self);
             if !options.deleted_of.is_empty() || keeps_deleted(folder) {
-                // Also for a caller that does not count them: writing the cache must not drop what `--keep` promised to
+                // Also for a caller that does not count them: writing the cache must not drop what `--keep-sums` promised to
                 // keep.
                 cache.keep_gone();
             }

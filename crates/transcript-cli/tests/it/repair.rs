@@ -84,8 +84,8 @@ fn the_plan_is_printed_and_nothing_is_written() {
 line 2: move (L-TORN-MID): 23 bytes at offset 213
 line 2: salvage (L-TORN-MID): on a line of its own
 line 3: parent (G-DANGLING): child of line 2: it precedes the entry in the file and has no other child
-before: Claude Code shows 3 of 4 messages, recover 4; the API accepts both requests
-after : Claude Code shows 4 of 4 messages, recover 4; the API accepts both requests
+before: Claude Code shows 3 of 4 messages, transcript 4; the API accepts both requests
+after : Claude Code shows 4 of 4 messages, transcript 4; the API accepts both requests
 nothing was written; --keep-id replaces the session, --out FILE writes a copy
 ";
     assert_eq!(out, expected);
@@ -214,8 +214,8 @@ fn lines_that_no_resume_needs_are_moved_and_can_be_put_back() {
     let (code, out, _) = session.run(&["--compact"]);
     assert_eq!(code, 0);
     let expected = "\
-before: Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
-after : Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
+before: Claude Code shows 2 of 2 messages, transcript 2; the API accepts both requests
+after : Claude Code shows 2 of 2 messages, transcript 2; the API accepts both requests
 bytes                          before          after  lines moved
 progress                          196              0            2
 permission-mode                   207            140            1
@@ -311,8 +311,8 @@ fn missing_session_is_rebuilt_from_its_other_files() {
         assert_eq!(code, 0, "{complaint}");
         let expected = "\
 salvage (W-ABSENT): subagents/agent-a1.jsonl: 2 entries, a conversation of the session
-before: Claude Code shows 0 of 0 messages, recover 0; the API refuses both requests
-after : Claude Code shows 2 of 2 messages, recover 2; the API accepts both requests
+before: Claude Code shows 0 of 0 messages, transcript 0; the API refuses both requests
+after : Claude Code shows 2 of 2 messages, transcript 2; the API accepts both requests
 nothing was written; --out FILE writes the session
 ";
         assert_eq!(out, expected);

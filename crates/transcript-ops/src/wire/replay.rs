@@ -54,7 +54,7 @@ pub struct ReplayHead {
     /// The number of objects on them that may count as entries.
     pub entries: u64,
     /// The number of chapters: the parts of the conversation that compactions ended, and the one
-    /// since the last compaction. Absent with `--context`.
+    /// since the last compaction. Absent with `--in-context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chapters: Option<u64>,
 }

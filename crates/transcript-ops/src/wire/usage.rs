@@ -63,7 +63,7 @@ pub struct CostSums {
     pub web_fetch: u64,
     /// The cost that lines of old clients record (`costUSD`).
     pub reported_nano_usd: Option<u64>,
-    /// The number of requests of deleted sessions (`--keep`).
+    /// The number of requests of deleted sessions (`--keep-sums`).
     pub deleted: u64,
 }
 
