@@ -22,7 +22,7 @@ EXPECTED = {
     "": ((0, "no sessions yet"), (0, "{count} sessions")),
     "search": ((1, "no sessions yet"), (0, "not found")),
     "usage": ((0, "no sessions yet"), (0, "total $")),
-    "keep": ((2, "no sessions yet"), (0, "kept {count} sessions")),
+    "keep": ((2, "no sessions yet"), (0, "kept {count} sessions,")),
     "verify": ((0, "no sessions yet"), (3, "lossy")),
     "repair": ((2, "no sessions yet"), (0, "L-TORN-TAIL")),
 }

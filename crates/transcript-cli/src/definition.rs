@@ -4,7 +4,7 @@
 use clap::Command;
 
 use crate::help::layout::{HelpForm, MAX_WIDTH, laid_out, with_first_help};
-use crate::{exit, ui};
+use crate::{exit, near, ui};
 
 /// Other names of commands, which people know from other programs. They are not shown.
 const ALIASES: [(&str, &[&str]); 11] = [
@@ -81,31 +81,7 @@ pub(crate) fn nearest(word: &str, root: &Command) -> Option<String> {
         let names = names.iter().map(|name| (*name).to_owned());
         names.map(|name| (name, (*command).to_owned()))
     });
-    let near = names.chain(aliases).filter_map(|(name, command)| {
-        let distance = distance(word, &name);
-        let is_near = distance * 3 <= name.chars().count().max(3);
-        is_near.then_some((distance, command))
-    });
-    near.min().map(|(_, command)| command)
-}
-
-/// Returns the number of letters to add, remove, replace or swap with the next to make one word from another.
-fn distance(from: &str, to: &str) -> usize {
-    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
-    let mut rows = vec![(0..=to.len()).collect::<Vec<_>>()];
-    for (i, a) in from.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in to.iter().enumerate() {
-            let replaced = rows[i][j] + usize::from(a != b);
-            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[from.len()][to.len()]
+    near::nearest(word, names.chain(aliases))
 }
 
 #[cfg(test)]

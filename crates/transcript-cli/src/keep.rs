@@ -18,7 +18,7 @@ use transcript_engine::{RootArchive, summarize_of};
 use transcript_format::units::size;
 use transcript_ops::Failure;
 use transcript_ops::roots::{RootPlace, is_archive};
-use transcript_render::count;
+use transcript_render::{TextStyle, count};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::progress::Progress;
@@ -249,27 +249,26 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         return record::write(&mut out, report);
     }
     let folder = ui.path(folder);
-    if let Some(root) = &report.root {
-        write!(out, "{}: ", ui.escaping.one_line(root))?;
-    }
+    let root = report.root.as_ref();
+    let root = root.map_or(String::new(), |root| {
+        format!("{}: ", ui.escaping.one_line(root))
+    });
     let unchanged = report.unchanged;
-    match report.captured {
-        0 => writeln!(
-            out,
-            "nothing changed: {} in {folder}",
+    let mut lines = vec![match report.captured {
+        0 => format!(
+            "{root}nothing changed: {} in {folder}",
             count(unchanged, "session")
-        )?,
-        _ => writeln!(
-            out,
-            "kept {}: {} in {} of {folder}; {unchanged} unchanged",
-            count(report.captured, "session"),
+        ),
+        captured => format!(
+            "{root}kept {}, {} compressed to {}, in {folder}; {unchanged} unchanged",
+            count(captured, "session"),
             size(report.bytes),
             size(report.stored),
-        )?,
-    }
+        ),
+    }];
     if report.denied > 0 {
         let denied = count(report.denied, "file");
-        writeln!(out, "{denied} that may hold credentials omitted")?;
+        lines.push(format!("{denied} that may hold credentials omitted"));
     }
     if let Some(first) = report.at_risk.first() {
         let when = match first.days {
@@ -277,11 +276,13 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
             1 => "tomorrow".to_owned(),
             days => format!("in {days} days"),
         };
-        writeln!(
-            out,
+        lines.push(format!(
             "Claude Code deletes {} soon, the first {when}; they stay in the archive",
             count(report.at_risk.len(), "session"),
-        )?;
+        ));
+    }
+    for line in lines {
+        ui.write_wrapped(&mut out, &line, "  ", TextStyle::default())?;
     }
     Ok(())
 }

@@ -41,6 +41,7 @@ mod list;
 mod manual;
 mod merge;
 mod move_sessions;
+mod near;
 mod pager;
 mod path_args;
 mod progress;

@@ -1,7 +1,7 @@
 //! `transcript search`: finds entries in all sessions.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use transcript_engine::catalog::{Catalog, CatalogSession, Hit, QueryError, Search};
 use transcript_format::time;
+use transcript_ops::context::Listed;
 use transcript_ops::failure::message_of;
 use transcript_ops::roots::Root;
 use transcript_ops::search::{
@@ -21,6 +22,7 @@ use transcript_render::{Snippet, SnippetLine, and_more, count, cut_text, joined,
 use unicode_width::UnicodeWidthStr;
 
 use crate::filter::EntryFilter;
+use crate::near::nearest;
 use crate::pager::Output;
 use crate::progress::Progress;
 use crate::ui::Ui;
@@ -30,6 +32,8 @@ use crate::{exit, record, session, session_sets};
 const DEFAULT_HITS: usize = 50;
 /// The maximum number of lines of a snippet without `--context`.
 const MAX_SNIPPET_LINES: usize = 2;
+/// The shortest word for which a nearest one is looked for, in characters: of a shorter one too many are near.
+const MIN_TYPED_LEN: usize = 4;
 /// The shortest id that is shown, in characters.
 const MIN_ID_LEN: usize = 8;
 /// The maximum number of copies of a hit that are named.
@@ -127,7 +131,8 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'
         ui.report(problem);
     }
     if end.unread > 0 {
-        ui.note(&unread_note(end.unread));
+        let unread = count(end.unread, "damaged line or file");
+        ui.note(&format!("{unread} could not be searched"));
     }
     let is_everything = args.places.is_empty() && args.filter.common.project.is_none();
     if is_everything && found.catalog.sessions().is_empty() && !args.json {
@@ -138,7 +143,7 @@ fn print(ui: &Ui, args: &Args, settings: &SearchSettings, mut found: SearchRun<'
         for habit in typed.split_whitespace().filter_map(habit) {
             ui.note(&habit);
         }
-        if let Some(hint) = hint(ui, &found)? {
+        for hint in hints(ui, &found)? {
             ui.note(&hint);
         }
     }
@@ -184,14 +189,6 @@ impl Args {
     }
 }
 
-/// Says how much was not searched.
-fn unread_note(number: u64) -> String {
-    match number {
-        1 => "1 damaged line or file could not be searched".to_owned(),
-        _ => format!("{number} damaged lines or files could not be searched"),
-    }
-}
-
 /// Says of a word that means more in other searches what it means here.
 fn habit(word: &str) -> Option<String> {
     let (key, is_filter) = match word.split_once(':') {
@@ -222,8 +219,8 @@ fn habit(word: &str) -> Option<String> {
     is_filter.then(|| format!("{key}: is not a filter but a word here; the filter is {ours}"))
 }
 
-/// Names the sessions that have all terms, although no entry has.
-fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
+/// Names the sessions that have all terms, although no entry has; or else how many have each, and what a word may have been meant to be.
+fn hints(ui: &Ui, found: &SearchRun<'_>) -> Result<Vec<String>> {
     let SearchRun {
         catalog,
         query,
@@ -231,9 +228,13 @@ fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
         ..
     } = found;
     let parts = query.one_by_one();
+    let words: Vec<String> = query.words();
+    if let [word] = &words[..] {
+        return Ok(near_word(ui, word).into_iter().collect());
+    }
     // Each term is a search of its own.
     if !(2..=MAX_PARTS).contains(&parts.len()) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let mut sessions: Vec<&CatalogSession> = catalog.sessions().iter().collect();
     // In no order, and all of them.
@@ -242,19 +243,25 @@ fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
         .sort(transcript_engine::catalog::Sort::Rank)
         .limit(0);
     let mut numbers = Vec::new();
-    for (part, word) in parts.iter().zip(query.words()) {
+    for (part, word) in parts.iter().zip(&words) {
         let search = catalog.search(part, &options)?;
         let paths = search.session_paths();
         sessions.retain(|session| paths.contains(&*session.path));
-        numbers.push((ui.escaping.one_line(&word), paths.len()));
+        numbers.push((word, paths.len()));
     }
     if sessions.is_empty() {
-        let numbers = numbers.iter().map(|(word, number)| match number {
-            0 => format!("{word}: in none"),
-            _ => format!("{word}: in {}", count(*number, "session")),
+        let sentences = numbers.iter().map(|(word, number)| {
+            let word = ui.escaping.one_line(word);
+            match number {
+                0 => format!("{word}: in none"),
+                _ => format!("{word}: in {}", count(*number, "session")),
+            }
         });
-        let numbers: Vec<String> = numbers.collect();
-        return Ok(Some(format!("alone: {}", numbers.join(", "))));
+        let sentences: Vec<String> = sentences.collect();
+        let mut hints = vec![format!("alone: {}", sentences.join(", "))];
+        let missing = numbers.iter().filter(|(_, number)| *number == 0);
+        hints.extend(missing.filter_map(|(word, _)| near_word(ui, word)));
+        return Ok(hints);
     }
     sessions.sort_by_key(|session| Reverse(session.modified));
     let names = Names::new(ui, catalog);
@@ -263,10 +270,36 @@ fn hint(ui: &Ui, found: &SearchRun<'_>) -> Result<Option<String>> {
         .map(|session| ui.escaping.one_line(&names.id(&session.id)))
         .collect();
     let rest = and_more(sessions.len(), MAX_NAMED_SESSIONS);
-    Ok(Some(format!(
+    Ok(vec![format!(
         "no entry has all terms, but different entries of the same session do: {}{rest}",
         ids.join(", ")
-    )))
+    )])
+}
+
+/// Names the word that is nearest to one without hits, among those of titles and prompts: all other texts would take as long as the search.
+fn near_word(ui: &Ui, word: &str) -> Option<String> {
+    if word.chars().count() < MIN_TYPED_LEN || !word.chars().all(char::is_alphanumeric) {
+        return None;
+    }
+    let listing = session::context(ui).listing(Listed::Live).ok()?;
+    let texts = listing.rows.iter().flat_map(|row| {
+        let texts = [&row.title, &row.first_prompt, &row.last_prompt];
+        texts.into_iter().flatten()
+    });
+    let mut words = BTreeSet::new();
+    for text in texts {
+        let parts = text.split(|letter: char| !letter.is_alphanumeric());
+        let parts = parts.filter(|part| part.chars().count() >= MIN_TYPED_LEN);
+        words.extend(parts.map(str::to_lowercase));
+    }
+    let typed = word.to_lowercase();
+    if words.contains(&typed) {
+        return None;
+    }
+    let words = words.into_iter().map(|word| (word.clone(), word));
+    let near = nearest(&typed, words)?;
+    let [word, near] = [word, &near].map(|word| ui.escaping.one_line(word));
+    Some(format!("{word}: did you mean {near}?"))
 }
 
 fn write(ui: &Ui, args: &Args, found: &mut SearchRun<'_>, out: &mut Output) -> Result<()> {

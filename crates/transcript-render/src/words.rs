@@ -7,6 +7,9 @@ pub(crate) fn noun(number: impl Copy + PartialEq + From<u8>, what: &str) -> Stri
     if number == 1.into() {
         return what.to_owned();
     }
+    if let Some((first, second)) = what.split_once(" or ") {
+        return format!("{} or {}", noun(number, first), noun(number, second));
+    }
     match what.strip_suffix('y') {
         Some(stem) if !stem.ends_with('a') => format!("{stem}ies"),
         _ if what.ends_with("ch") || what.ends_with("ss") => format!("{what}es"),
@@ -49,6 +52,20 @@ mod tests {
     fn only_what_is_not_shown_is_counted_as_more() {
         assert_eq!(and_more(2, 2), "");
         assert_eq!(and_more(5, 2), " and 3 more");
+    }
+
+    #[test]
+    fn each_noun_goes_with_the_number() {
+        for (number, what, expected) in [
+            (1, "entry", "1 entry"),
+            (2, "entry", "2 entries"),
+            (2, "day", "2 days"),
+            (0, "branch", "0 branches"),
+            (1, "damaged line or file", "1 damaged line or file"),
+            (3, "damaged line or file", "3 damaged lines or files"),
+        ] {
+            assert_eq!(count(number, what), expected);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub const fn advice(code: Code) -> &'static str {
         }
         C::ImportRefused => "Without `--policy vendor` what lies in the file is shown.",
         C::TornTail => {
-            "The last write was cut off: resume with this project, or let `transcript repair` set the rest aside."
+            "The last write was cut off: resume it with transcript, or let `transcript repair` set the rest aside."
         }
         C::TornMid | C::Control | C::NotObject | C::Depth => {
             "Claude Code skips the line: `transcript repair` writes what is left of it on a line of its own."
@@ -124,7 +124,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Such a block makes the API refuse every request: under policy `recover` a note replaces it, and `transcript repair` writes that note."
         }
         C::Refused => {
-            "Resume with this project: under policy `recover` the request is changed so that it is accepted."
+            "Resume with transcript: under policy `recover` the request is changed so that it is accepted."
         }
         C::Recorded => {
             "Nothing is wrong with the session: this project predicts Claude Code wrongly there, so report the finding."

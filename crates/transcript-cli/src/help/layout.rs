@@ -386,7 +386,7 @@ pub(crate) fn with_first_help(root: Command, form: HelpForm, width: usize) -> Co
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use clap::CommandFactory;
@@ -414,6 +414,34 @@ mod tests {
             .enumerate();
         let unused: Vec<_> = rows.filter(|(place, _)| !used.contains(place)).collect();
         assert!(unused.is_empty(), "without an option: {unused:?}");
+    }
+
+    /// The options whose values have other names in other commands, each with the reason.
+    const SEVERAL_VALUES: [(&str, &str); 4] = [
+        ("by", "each command groups other things"),
+        ("json", "`export` writes each form to a file"),
+        ("tools", "`resume` makes a request, which has tools"),
+        ("until", "`tail` also waits for an event"),
+    ];
+
+    #[test]
+    fn an_option_means_the_same_in_every_command() {
+        let root = whole(&Cli::command(), HelpForm::Long, 80);
+        let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for command in root.get_subcommands() {
+            for arg in command.get_arguments().filter(|arg| !arg.is_positional()) {
+                let name = arg.get_long().map(str::to_owned);
+                let takes = arg.get_action().takes_values();
+                let value = arg.get_value_names().filter(|_| takes).unwrap_or_default();
+                let value: Vec<&str> = value.iter().map(|name| name.as_str()).collect();
+                let name = name.or_else(|| arg.get_short().map(String::from));
+                let found = values.entry(name.unwrap_or_default()).or_default();
+                found.insert(value.join(" "));
+            }
+        }
+        let is_known = |name: &str| SEVERAL_VALUES.iter().any(|(known, _)| *known == name);
+        values.retain(|name, found| found.len() > 1 && !is_known(name));
+        assert!(values.is_empty(), "{values:#?}");
     }
 
     #[test]

@@ -299,6 +299,67 @@ fn an_error_is_one_text_for_people_and_one_record_for_programs() {
 }
 
 #[test]
+fn without_sessions_every_command_says_so_and_where() {
+    let home = Home {
+        folder: tempfile::Builder::new().prefix("home").tempdir().unwrap(),
+    };
+    let commands: &[(&[&str], i32)] = &[
+        (&["list"], 0),
+        (&["search", "roses"], 1),
+        (&["search", "roses", "tulips"], 1),
+        (&["usage"], 0),
+        (&["verify"], 0),
+        (&["replay", "latest"], 2),
+        (&["repair", "aaaa1111"], 2),
+    ];
+    // The folder does not exist, or it is empty.
+    for made in [None, Some("projects")] {
+        if let Some(name) = made {
+            fs::create_dir(home.path(name)).unwrap();
+        }
+        for (arguments, code) in commands {
+            let output = home.run(arguments);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(*code), "{arguments:?}: {said}");
+            let place = format!("no sessions yet in {}", home.text("projects"));
+            // Long lines are broken.
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(&place), "{made:?} {arguments:?}: {said}");
+            assert!(!stdout(&output).contains("VERDICT"), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_former_name_of_an_option_still_works() {
+    let home = Home::new();
+    let pairs: &[(&[&str], &[&str])] = &[
+        (
+            &["replay", "--context", "FIRST"],
+            &["replay", "--in-context", "FIRST"],
+        ),
+        (
+            &["resume", "--full", "FIRST"],
+            &["resume", "--whole-file", "FIRST"],
+        ),
+        (
+            &["export", "--text", "-", "--keep", "roses", "FIRST"],
+            &["export", "--plain-text", "-", "--except", "roses", "FIRST"],
+        ),
+        (&["usage", "--keep=off"], &["usage", "--keep-sums=off"]),
+    ];
+    for (former, now) in pairs {
+        let outputs = [former, now].map(|arguments| home.run(arguments));
+        assert!(
+            outputs[0].status.success(),
+            "{former:?}: {}",
+            stderr(&outputs[0])
+        );
+        assert_eq!(outputs[0], outputs[1], "{former:?}");
+    }
+}
+
+#[test]
 fn a_command_that_fails_leaves_nothing() {
     let home = Home::new();
     fs::write(home.path("out/taken"), "x").unwrap();
@@ -782,6 +843,7 @@ fn text_is_broken_between_words_on_a_narrow_terminal() {
         format!("verify '{file}'"),
         format!("resume '{file}'"),
         format!("repair '{file}'"),
+        format!("keep --root '{root}' --archive '{}'", home.text("archive")),
         format!("move /work/gone /work/new --root '{root}'"),
         format!("list --nonesuch --root '{root}'"),
         format!("replay ffff9999 --root '{root}'"),

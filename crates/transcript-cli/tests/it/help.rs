@@ -407,6 +407,9 @@ fn other_names_are_those_of_commands() {
             "{name}"
         );
         assert!(!commands().contains(name), "{name}");
+        let wrong = stderr(&transcript(&[name, "--nonesuch"]));
+        let explained = format!("`transcript {command} --help` explains it");
+        assert!(wrong.contains(&explained), "{name}: {wrong}");
     }
     assert_eq!(
         transcript(&["cat", &session]),

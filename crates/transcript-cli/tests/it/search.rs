@@ -312,6 +312,34 @@ fn sessions_that_have_all_terms_in_different_entries_are_named() {
 }
 
 #[test]
+fn a_typing_error_names_the_nearest_word_of_titles_and_prompts() {
+    let root = tempfile::tempdir().unwrap();
+    let project = root.path().join("-work");
+    fs::create_dir(&project).unwrap();
+    let line = |text: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    };
+    let text = line("Receive the Größe, and a Cat.") + "\n";
+    fs::write(project.join(format!("{MAPS}.jsonl")), text).unwrap();
+    for (query, expected) in [
+        (&["recieve"][..], Some("recieve: did you mean receive?")),
+        (&["RECIVE"], Some("RECIVE: did you mean receive?")),
+        (&["receive", "größr"], Some("größr: did you mean größe?")),
+        (&["volcano"], None),
+        (&["bat"], None),
+        (&["role:assistant", "receive"], None),
+    ] {
+        let output = run(root.path(), &[&["search"], query].concat());
+        assert_eq!(output.status.code(), Some(1), "{query:?}");
+        let said = stderr(&output);
+        let found = said.lines().find(|line| line.contains("did you mean"));
+        assert_eq!(found, expected, "{query:?}: {said}");
+    }
+}
+
+#[test]
 fn search_without_hits_has_its_exit_code_and_a_note() {
     let root = root();
     let output = run(root.path(), &["search", "volcano"]);

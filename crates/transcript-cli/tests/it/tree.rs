@@ -54,6 +54,75 @@ fn drawing_of_a_session_with_a_compaction_parallel_calls_and_a_rewind() {
 }
 
 #[test]
+fn tree_counts_the_prompts_that_a_page_lists() {
+    let queued = |attachment: &str| {
+        let attachment = format!(r#"{{"type":"queued_command",{attachment}}}"#);
+        format!(r#""type":"attachment","attachment":{attachment}"#)
+    };
+    let said = |content: &str, more: &str| {
+        format!(r#""type":"user",{more}"message":{{"role":"user","content":{content}}}"#)
+    };
+    let text = |text: &str| said(&format!("\"{text}\""), "");
+    let image = r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"text","text":"What is it?"}]"#;
+    let result = r#"[{"type":"tool_result","tool_use_id":"t","content":"done"}]"#;
+    let task = "<task-notification>\\n<task-id>b5</task-id>\\n<summary>built</summary>\\n</task-notification>";
+    // The line, and whether a person typed it.
+    let lines = [
+        (text("Where is the map?"), true),
+        (said(image, ""), true),
+        (queued(r#""prompt":"And the key?""#), true),
+        (
+            queued(r#""prompt":"And the key?","commandMode":"prompt""#),
+            true,
+        ),
+        (
+            queued(r#""prompt":[{"type":"text","text":"And this?"}]"#),
+            true,
+        ),
+        (text("<command-name>/model</command-name>"), true),
+        (queued(&format!(r#""prompt":"{task}""#)), false),
+        (
+            queued(r#""prompt":"built","commandMode":"task-notification""#),
+            false,
+        ),
+        (
+            queued(r#""prompt":"look","origin":{"kind":"coordinator"}"#),
+            false,
+        ),
+        (text("[Request interrupted by user]"), false),
+        (said(result, ""), false),
+        (said("\"A caveat.\"", r#""isMeta":true,"#), false),
+    ];
+    let mut session = String::new();
+    for (number, (line, _)) in lines.iter().enumerate() {
+        let parent = match number {
+            0 => "null".to_owned(),
+            _ => format!("\"e{}\"", number - 1),
+        };
+        let time = format!("2026-01-01T00:00:{number:02}.000Z");
+        writeln!(
+            session,
+            r#"{{{line},"uuid":"e{number}","parentUuid":{parent},"sessionId":"s","timestamp":"{time}"}}"#
+        )
+        .unwrap();
+    }
+    let typed = lines.iter().filter(|(_, is_typed)| *is_typed).count();
+    let (_file, path) = file(&session);
+    let output = transcript(&["export", "--html", "-", &path]);
+    let page = stdout(&output);
+    assert!(
+        page.contains(&format!("<h2>{typed} prompts</h2>")),
+        "{page}"
+    );
+    let tree = json(&path);
+    let branches = tree["branches"].as_array().unwrap().iter();
+    let counted: u64 = branches
+        .filter_map(|branch| branch["prompts"].as_u64())
+        .sum();
+    assert_eq!(counted, typed as u64, "{tree}");
+}
+
+#[test]
 fn drawing_of_a_straight_session() {
     insta::assert_snapshot!(drawing(&fixture("linear.jsonl")));
 }

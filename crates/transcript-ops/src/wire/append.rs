@@ -246,10 +246,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
     }
 }
 
-/// The error for an unknown `op`.
-const UNKNOWN_OP_MESSAGE: &str = "unknown op; there are hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
+/// The names of all commands.
+const OPS: &str = "hello, append, appendAll, queue, meta, record, compact, tombstone, rewind, prompt, \
                        changes, title, tag, endTurn, count, counters, completeCalls, context, state, fork, request, entries, \
                        story, findEntry, usage, leaf, sync and close";
+
+/// The maximum length of an unknown name in an error, in characters.
+const MAX_NAMED_LEN: usize = 40;
+
+/// Returns the error for an unknown `op`.
+fn unknown_op(op: &str) -> CommandError {
+    let op = op.chars().take(MAX_NAMED_LEN).collect::<String>();
+    CommandError::bad_command(format!("unknown op `{op}`; there are {OPS}"))
+}
 
 /// The error for a `client` that is not an action.
 const BAD_CLIENT_MESSAGE: &str = "`client` must be an object with one of interrupt, rejection, cancelled, \
@@ -267,8 +276,7 @@ impl<'a> Command<'a> {
         let op = object.str("op");
         let op = op.as_deref();
         let op = op.ok_or_else(|| CommandError::bad_command("missing op"))?;
-        let known =
-            Self::fields(op).ok_or_else(|| CommandError::bad_command(UNKNOWN_OP_MESSAGE))?;
+        let known = Self::fields(op).ok_or_else(|| unknown_op(op))?;
         // A misspelt field would otherwise be ignored.
         let names = object.members().iter().map(|(name, _)| name.as_ref());
         let mut others = names.filter(|name| !["id", "op"].contains(name) && !known.contains(name));
@@ -368,7 +376,7 @@ impl<'a> Command<'a> {
             "sync" => Self::Sync,
             "close" => Self::Close,
             // Not reached while `fields` has the same names.
-            _ => return Err(CommandError::bad_command(UNKNOWN_OP_MESSAGE)),
+            _ => return Err(unknown_op(op)),
         })
     }
 
