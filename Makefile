@@ -168,7 +168,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 		$(CARGO) +nightly fuzz run $$t -- -runs=$(RUNS) || exit 1; \
 	done
 
-nightly: light bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
+nightly: light features msrv bench-check compat page-test ## Run what takes too long for every change, with short fuzzing and soak
 	@python3 tools/picture.py --check
 	@$(MAKE) package PACKAGE=--verify
 	@$(MAKE) bindings
