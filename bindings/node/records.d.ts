@@ -1166,6 +1166,8 @@ export type SearchRecord = HitRecord | FoundSession | SearchEnd;
 
 /** A session: a line of `list --json`. What the file does not have is `null`. */
 export interface SessionRecord {
+  /** The agent that wrote it, such as `codex`; absent for Claude Code. */
+  agent?: string | null;
   /** The ids of the subagents with a file of their own, with `--sidechains`. */
   agents?: string[];
   /** The git branch of the last entry. */
@@ -1436,6 +1438,8 @@ export interface VerifyFindingRecord {
 
 /** The findings of one session: a line of `verify --json`. */
 export interface VerifyRecord {
+  /** The agent that wrote the session, such as `codex`; absent for Claude Code. */
+  agent?: string | null;
   /** The number of messages of the conversation. */
   conversation: number;
   /** The number of objects on them that may count as entries. */

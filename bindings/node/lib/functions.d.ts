@@ -57,6 +57,11 @@ export interface EntriesOptions extends ArchiveOptions {
   policy?: Policy;
   /** Whether each entry has its whole line. */
   rawEntries?: boolean;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
   /** Ends the function when it is aborted. */
   signal?: AbortSignal;
 }
@@ -92,6 +97,11 @@ export interface ExportOptions extends ArchiveOptions {
   sidechains?: boolean;
   /** Whether thinking is added to Markdown; a page has it, folded. */
   thinking?: boolean;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `follow`. */
@@ -106,6 +116,11 @@ export interface FollowOptions extends ArchiveOptions {
   once?: boolean;
   /** Whether each entry has its whole line. */
   rawEntries?: boolean;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
   /** Ends the function when it is aborted. */
   signal?: AbortSignal;
 }
@@ -123,6 +138,11 @@ export interface ForkOptions extends ArchiveOptions {
   policy?: Policy;
   /** The title of the copy; by default that of the session with "(fork)". */
   title?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `list`. */
@@ -154,6 +174,20 @@ export interface ListOptions extends ArchiveOptions {
   text?: string;
   /** Only sessions that were started up to this time. */
   until?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
+}
+
+/** Options of `listArchived`. */
+export interface ListArchivedOptions extends ArchiveOptions {
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `move`. */
@@ -200,6 +234,11 @@ export interface RepairOptions extends ArchiveOptions {
    * `SESSION.jsonl.repaired`.
    */
   undo?: boolean;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `request`. */
@@ -238,6 +277,11 @@ export interface RequestOptions extends ArchiveOptions {
   provider?: Provider;
   /** The names of the tools of the request: references to others, which a tool search left, are omitted. */
   tools?: string[];
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `search`. */
@@ -268,6 +312,11 @@ export interface SearchOptions extends SelectionOptions {
   tool?: string[];
   /** Only entries up to this time, in the same forms as `since`. */
   until?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
   /** Ends the function when it is aborted. */
   signal?: AbortSignal;
 }
@@ -290,6 +339,11 @@ export interface TreeOptions extends ArchiveOptions {
   tool?: string[];
   /** Counts only entries up to this time. */
   until?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `usage`. */
@@ -313,6 +367,11 @@ export interface UsageOptions extends SelectionOptions {
   timezone?: string;
   /** Only requests up to this time, in the same forms as `since`. */
   until?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `verify`. */
@@ -321,6 +380,11 @@ export interface VerifyOptions extends ArchiveOptions {
   requests?: boolean;
   /** Sessions of a folder are reported that the client deletes within this number of days; 7 by default. */
   sweep?: number;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
 }
 
 /** Options of `watch`. */
@@ -366,7 +430,7 @@ export function fork(session: Path, options?: ForkOptions): Promise<ForkRecord>;
 export function list(options?: ListOptions): Promise<SessionRecord[]>;
 
 /** Lists the sessions of an archive; without `archive` of that of this user. */
-export function listArchived(options?: ArchiveOptions): Promise<SessionRecord[]>;
+export function listArchived(options?: ListArchivedOptions): Promise<SessionRecord[]>;
 
 /**
  * Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new folder,

@@ -16,14 +16,18 @@ use transcript_storage::{
 use crate::failure::Failure;
 
 #[cfg(feature = "import")]
-#[path = "agents/imported.rs"]
-mod homes;
+mod imported;
 #[cfg(not(feature = "import"))]
-#[path = "agents/none.rs"]
-mod homes;
+mod none;
 
-pub use homes::Homes;
-pub(crate) use homes::{check_name, is_home};
+#[cfg(feature = "import")]
+pub use imported::Homes;
+#[cfg(feature = "import")]
+pub(crate) use imported::{check_name, is_home};
+#[cfg(not(feature = "import"))]
+pub use none::Homes;
+#[cfg(not(feature = "import"))]
+pub(crate) use none::{check_name, is_home};
 
 /// The name of Claude Code among the agents.
 pub const CLAUDE_CODE: &str = "claude-code";

@@ -49,10 +49,16 @@ pub fn agent_homes() -> Vec<(&'static str, PathBuf)> {
         ("copilot", ".copilot"),
     ];
     let codex = set("CODEX_HOME").or_else(|| below_home(".codex".as_ref()));
-    let codex = codex.map(|home| ("codex", home)).into_iter();
+    let codex = codex.map(|home| ("codex", home));
+    let opencode = folder_of_user("XDG_DATA_HOME", "APPDATA", [".local/share"; 2]);
+    let opencode = opencode.map(|data| ("opencode", data.join("opencode")));
+    let below = ["Library/Application Support", ".config"];
+    let desktop = folder_of_user("XDG_CONFIG_HOME", "APPDATA", below);
+    let desktop = desktop.map(|folder| ("claude-desktop", folder.join("Claude")));
     let others = BELOW_HOME.iter();
     let others = others.filter_map(|(agent, home)| Some((*agent, below_home(home.as_ref())?)));
-    codex.chain(others).collect()
+    let others = others.chain(opencode).chain(desktop);
+    codex.into_iter().chain(others).collect()
 }
 
 /// Returns a path in the home folder. `None` if there is no home folder.

@@ -61,13 +61,15 @@ impl TemporaryFolder {
     /// # Errors
     /// When the system fails.
     pub fn new() -> io::Result<Self> {
-        let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
-        {
+        let folder = {
             use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o700));
-        }
-        builder.tempdir().map(Self)
+            let for_owner = std::fs::Permissions::from_mode(0o700);
+            tempfile::Builder::new().permissions(for_owner).tempdir()
+        };
+        #[cfg(not(unix))]
+        let folder = tempfile::tempdir();
+        folder.map(Self)
     }
 
     /// Returns its path.

@@ -119,6 +119,8 @@ fn words_of(damage: &str) -> &'static str {
             "the file on which it is based is missing, too short, or based on this one"
         }
         "missing-header" => "the first record, which describes the session, is missing",
+        "damaged-page" => "a page of the database, or its end, is damaged",
+        "damaged-log" => "the log of changes of the database is damaged",
         _ => "it is damaged",
     }
 }

@@ -55,6 +55,7 @@ def entries(
     policy: Policy = "recover",
     raw_entries: bool = False,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[ReplayRecord]:
@@ -67,6 +68,8 @@ def entries(
     - ``raw_entries``: Whether each entry has its whole line.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -77,6 +80,7 @@ def entries(
         "policy": policy,
         "rawEntries": raw_entries,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -101,6 +105,7 @@ def export(
     sidechains: bool = False,
     thinking: bool = False,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ExportedDocument:
@@ -126,6 +131,8 @@ def export(
     - ``thinking``: Whether thinking is added to Markdown; a page has it, folded.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -147,6 +154,7 @@ def export(
         "sidechains": sidechains,
         "thinking": thinking,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -162,6 +170,7 @@ def follow(
     once: bool = False,
     raw_entries: bool = False,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[TailRecord]:
@@ -176,6 +185,8 @@ def follow(
     - ``raw_entries``: Whether each entry has its whole line.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -188,6 +199,7 @@ def follow(
         "once": once,
         "rawEntries": raw_entries,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -202,6 +214,7 @@ def fork(
     policy: Policy = "recover",
     title: str | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ForkRecord:
@@ -215,6 +228,8 @@ def fork(
     - ``title``: The title of the copy; by default that of the session with "(fork)".
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -226,6 +241,7 @@ def fork(
         "policy": policy,
         "title": title,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -247,6 +263,7 @@ def sessions(
     text: str | None = None,
     until: str | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[SessionRecord]:
@@ -269,6 +286,8 @@ def sessions(
     - ``until``: Only sessions that were started up to this time.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -287,6 +306,7 @@ def sessions(
         "text": text,
         "until": until,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -297,18 +317,22 @@ def list_archived(
     archive: bool | Path = True,
     *,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     identity: Path | None = None,
 ) -> list[SessionRecord]:
     """Lists the sessions of an archive; without ``archive`` of that of this user.
 
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -386,6 +410,7 @@ def repair(
     out: Path | None = None,
     undo: bool = False,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> RepairReport | UndoneRepair:
@@ -404,6 +429,8 @@ def repair(
       ``SESSION.jsonl.repaired``.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -416,6 +443,7 @@ def repair(
         "out": out,
         "undo": undo,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -436,6 +464,7 @@ def request(
     provider: Provider | None = None,
     tools: str | Iterable[str] | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> ResumeReport | ResumeRefusal:
@@ -462,6 +491,8 @@ def request(
     - ``tools``: The names of the tools of the request: references to others, which a tool search left, are omitted.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -479,6 +510,7 @@ def request(
         "provider": provider,
         "tools": _several(tools),
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -502,6 +534,7 @@ def search(
     tool: str | Iterable[str] = (),
     until: str | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> Records[SearchRecord]:
@@ -525,6 +558,8 @@ def search(
     - ``until``: Only entries up to this time, in the same forms as ``since``.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -545,6 +580,7 @@ def search(
         "tool": _several(tool),
         "until": until,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -563,6 +599,7 @@ def tree(
     tool: str | Iterable[str] = (),
     until: str | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> TreeReport:
@@ -582,6 +619,8 @@ def tree(
     - ``until``: Counts only entries up to this time.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -597,6 +636,7 @@ def tree(
         "tool": _several(tool),
         "until": until,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -615,6 +655,7 @@ def usage(
     timezone: str | None = None,
     until: str | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[CostRecord]:
@@ -634,6 +675,8 @@ def usage(
     - ``until``: Only requests up to this time, in the same forms as ``since``.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -649,6 +692,7 @@ def usage(
         "timezone": timezone,
         "until": until,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }
@@ -661,6 +705,7 @@ def verify(
     requests: bool = False,
     sweep: int | None = None,
     root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
     archive: bool | Path = False,
     identity: Path | None = None,
 ) -> list[VerifyRecord]:
@@ -673,6 +718,8 @@ def verify(
     - ``sweep``: Sessions of a folder are reported that the client deletes within this number of days; 7 by default.
     - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
       the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
     - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
       from it.
     - ``identity``: The file with the keys of an encrypted archive.
@@ -682,6 +729,7 @@ def verify(
         "requests": requests,
         "sweep": sweep,
         "root": _several(root),
+        "agent": _several(agent),
         "archive": archive,
         "identity": identity,
     }

@@ -1310,6 +1310,8 @@ class _SessionRecord(TypedDict):
 class SessionRecord(_SessionRecord, total=False):
     """A session: a line of `list --json`. What the file does not have is `null`."""
 
+    agent: str | None
+    """The agent that wrote it, such as `codex`; absent for Claude Code."""
     agents: list[str]
     """The ids of the subagents with a file of their own, with `--sidechains`."""
     root: str | None
@@ -1572,6 +1574,8 @@ class _VerifyRecord(TypedDict):
 class VerifyRecord(_VerifyRecord, total=False):
     """The findings of one session: a line of `verify --json`."""
 
+    agent: str | None
+    """The agent that wrote the session, such as `codex`; absent for Claude Code."""
     requests: RebuiltRequestsRecord | None
     """The requests that the file records about itself; only with `--requests`."""
     streamForm: bool

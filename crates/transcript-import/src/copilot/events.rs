@@ -14,6 +14,9 @@ use crate::parts::call_of;
 use crate::strings::{boxed, objects, string};
 use crate::text::Text;
 
+/// The folder of sessions in the home folder.
+pub(super) const FOLDER: &str = "session-state";
+
 /// What the events of a log say.
 pub(super) struct Events {
     pub(super) steps: Vec<Step>,

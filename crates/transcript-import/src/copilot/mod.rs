@@ -17,10 +17,7 @@ use crate::source::{Store, name_of};
 use crate::strings::string;
 use crate::{Agent, Error, lines};
 
-use events::Events;
-
-/// The folder of sessions in the home folder.
-const FOLDER: &str = "session-state";
+use events::{Events, FOLDER};
 
 /// The dialect of Copilot CLI.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::FOLDER;
-use super::events::Step;
+use super::events::{FOLDER, Step};
 use crate::Error;
 use crate::content::StoredContent;
 use crate::conversation::{

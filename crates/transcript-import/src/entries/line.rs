@@ -9,9 +9,8 @@ use transcript_format::object::{JsonKind, Raw};
 use transcript_format::time;
 use uuid::Uuid;
 
-use super::Entries;
 use super::ids::{line_id, origin_of, response_id};
-use super::plan::{Line, Standing, UnknownRecords, What, is_of_model};
+use super::plan::{Line, Planned, Standing, UnknownRecords, What, is_of_model};
 use crate::content::{Content, Image, ImageData};
 use crate::conversation::{Conversation, Damage, DamageKind, Node, NodeId, NodeKind, Usage};
 use crate::place::Place;
@@ -26,10 +25,10 @@ const DEFAULT_MEDIA_TYPE: &str = "image/png";
 /// The model of an answer when its record names none.
 const UNKNOWN_MODEL: &str = "unknown";
 
-pub(super) fn write(entries: &Entries, at: usize, to: &mut Vec<u8>) -> Result<(), Error> {
-    let writing = Writing { entries, at };
-    let line = entries.lines[at];
-    let of = &entries.conversation;
+pub(super) fn write(plan: &Planned, at: usize, to: &mut Vec<u8>) -> Result<(), Error> {
+    let writing = Writing { plan, at };
+    let line = plan.lines[at];
+    let of = &plan.conversation;
     let engine_line = || make::engine_line(&ObjectBuf::new());
     let (entry, imported) = match line.what {
         What::Head => (engine_line(), writing.head()),
@@ -47,7 +46,7 @@ pub(super) fn write(entries: &Entries, at: usize, to: &mut Vec<u8>) -> Result<()
             (engine_line(), writing.damage(damage))
         }
         What::Unknown(number) => {
-            let records = entries.unknown.get(number as usize);
+            let records = plan.unknown.get(number as usize);
             (engine_line(), writing.unknown(records))
         }
         What::Pin(leaf) => {
@@ -57,7 +56,7 @@ pub(super) fn write(entries: &Entries, at: usize, to: &mut Vec<u8>) -> Result<()
         What::Boundary => (writing.boundary(line), writing.of_agent()),
         What::Node(id, standing) => writing.node(line, id, standing)?,
     };
-    let entry = entry.session_id(&entries.session_id);
+    let entry = entry.session_id(&plan.session_id);
     let entry = entry.with(IMPORTED_KEY, imported);
     to.extend_from_slice(entry.text().as_bytes());
     to.push(b'\n');
@@ -67,38 +66,33 @@ pub(super) fn write(entries: &Entries, at: usize, to: &mut Vec<u8>) -> Result<()
 /// A line while it is written.
 #[derive(Clone, Copy)]
 struct Writing<'e> {
-    entries: &'e Entries,
+    plan: &'e Planned,
     at: usize,
 }
 
 impl<'e> Writing<'e> {
     fn of(self) -> &'e Conversation {
-        &self.entries.conversation
+        &self.plan.conversation
     }
 
     /// Returns the id of a line.
     fn id(self, at: u32) -> Uuid {
-        let line = self.entries.lines.get(at as usize);
+        let line = self.plan.lines.get(at as usize);
         let (kind, origin) = match line.map(|line| (line.what, line.parent)) {
             Some((What::Node(id, _), _)) => ("node", origin_of(self.of(), id, at)),
             // A boundary follows from the line before it.
             Some((What::Boundary, Some(parent))) => return self.boundary_id(parent),
             _ => ("line", super::ids::Origin::Made(at)),
         };
-        line_id(self.of(), &self.entries.session_id, kind, origin)
+        line_id(self.of(), &self.plan.session_id, kind, origin)
     }
 
     fn boundary_id(self, parent: u32) -> Uuid {
-        let origin = match self
-            .entries
-            .lines
-            .get(parent as usize)
-            .map(|line| line.what)
-        {
+        let origin = match self.plan.lines.get(parent as usize).map(|line| line.what) {
             Some(What::Node(id, _)) => origin_of(self.of(), id, parent),
             _ => super::ids::Origin::Made(parent),
         };
-        line_id(self.of(), &self.entries.session_id, "boundary", origin)
+        line_id(self.of(), &self.plan.session_id, "boundary", origin)
     }
 
     fn of_agent(self) -> ObjectBuf {
@@ -185,7 +179,7 @@ impl<'e> Writing<'e> {
         let metadata = &self.of().metadata;
         let time = time::text(line.millis).unwrap_or_default();
         let at = u32::try_from(self.at).unwrap_or(u32::MAX);
-        let entry = match (standing, &self.entries.agent_id) {
+        let entry = match (standing, &self.plan.agent_id) {
             (_, Some(agent)) => entry.sidechain(agent),
             (Standing::Sidechain(number), None) => entry.sidechain(&format!("{number:08x}")),
             _ => entry.with("isSidechain", false),
@@ -301,7 +295,7 @@ impl<'e> Writing<'e> {
     }
 
     fn response(self, line: Line) -> String {
-        let first = self.entries.lines.get(line.response as usize);
+        let first = self.plan.lines.get(line.response as usize);
         let first = first.and_then(|line| match line.what {
             What::Node(id, _) => Some(id),
             _ => None,
@@ -357,7 +351,7 @@ fn input_object(input: Option<&Json>) -> Json {
 fn usage_json(agent: Agent, usage: Usage) -> ObjectBuf {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     let input = match agent {
-        Agent::Pi => usage.input,
+        Agent::Pi | Agent::OpenCode | Agent::ClaudeDesktop => usage.input,
         _ => usage.input.saturating_sub(cached),
     };
     ObjectBuf::new()
@@ -382,5 +376,7 @@ pub const fn damage_name(kind: DamageKind) -> &'static str {
         DamageKind::ParentCycle => "parent-cycle",
         DamageKind::MissingBase => "missing-base",
         DamageKind::MissingHeader => "missing-header",
+        DamageKind::DamagedPage => "damaged-page",
+        DamageKind::DamagedLog => "damaged-log",
     }
 }

@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 
 pub use line::{IMPORTED_KEY, damage_name};
 
-use plan::{Line, UnknownRecords};
+use plan::Planned;
 
 /// What the lines of a conversation are of.
 #[derive(Clone, Copy, Debug)]
@@ -37,44 +37,38 @@ pub struct Subject<'a> {
 
 /// The lines of a conversation. Only their order is kept; each is written when it is asked for.
 #[derive(Debug)]
-pub struct Entries {
-    conversation: Conversation,
-    session_id: String,
-    agent_id: Option<String>,
-    lines: Vec<Line>,
-    unknown: Vec<UnknownRecords>,
-}
+pub struct Entries(Planned);
 
 impl Entries {
     /// Puts the nodes of a conversation into the order of lines.
     #[must_use]
     pub fn new(conversation: Conversation, subject: Subject<'_>) -> Self {
         let (lines, unknown) = plan::plan(&conversation, subject.elsewhere);
-        Self {
+        Self(Planned {
             conversation,
             session_id: subject.session_id.to_owned(),
             agent_id: subject.agent_id.map(str::to_owned),
             lines,
             unknown,
-        }
+        })
     }
 
     /// Returns the conversation.
     #[must_use]
     pub fn conversation(&self) -> &Conversation {
-        &self.conversation
+        &self.0.conversation
     }
 
     /// Returns the number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.0.lines.len()
     }
 
     /// Returns whether there are no lines.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.0.lines.is_empty()
     }
 
     /// Appends a line, with its line feed.
@@ -85,6 +79,6 @@ impl Entries {
     /// # Panics
     /// When there are not as many lines.
     pub fn write(&self, line: usize, to: &mut Vec<u8>) -> Result<(), Error> {
-        line::write(self, line, to)
+        line::write(&self.0, line, to)
     }
 }

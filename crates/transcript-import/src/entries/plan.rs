@@ -10,6 +10,16 @@ use crate::Agent;
 use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind};
 use crate::place::Place;
 
+/// The lines of a conversation, before they are written.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) conversation: Conversation,
+    pub(super) session_id: String,
+    pub(super) agent_id: Option<String>,
+    pub(super) lines: Vec<Line>,
+    pub(super) unknown: Vec<UnknownRecords>,
+}
+
 /// A line, and what decides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
-use super::FILES_FOLDER;
 use super::rows::{Info, Row, Rows, repaired};
 use crate::Error;
 use crate::conversation::Conversation;
 use crate::dialect::Session;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
+
+/// The folder of the files of older versions.
+pub(super) const FILES_FOLDER: &str = "storage";
 
 /// The largest file that is read: 256 MiB.
 const MAX_LEN: usize = 256 << 20;

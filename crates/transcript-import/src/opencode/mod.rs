@@ -28,9 +28,6 @@ use crate::{Agent, Error};
 
 use rows::Rows;
 
-/// The folder of the files of older versions.
-const FILES_FOLDER: &str = "storage";
-
 /// The dialect of OpenCode.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCode;
@@ -45,7 +42,7 @@ impl Dialect for OpenCode {
         has_database
             || store
                 .disk
-                .is_folder(&store.path.join(FILES_FOLDER).join("session"))
+                .is_folder(&store.path.join(files::FILES_FOLDER).join("session"))
     }
 
     fn begins_file(&self, _: &Object<'_>) -> bool {

@@ -87,7 +87,7 @@ impl Pages {
             len => usize::from(len),
         };
         let of_log = log.as_ref().map(|(_, wal)| wal.page_len);
-        let is_known = has_header && is_page_len(of_header);
+        let is_known = has_header && wal::is_page_len(of_header);
         let page_len = of_log.unwrap_or(if is_known {
             of_header
         } else {
@@ -252,10 +252,6 @@ impl Pages {
         }
         Ok(())
     }
-}
-
-pub(super) fn is_page_len(len: usize) -> bool {
-    len.is_power_of_two() && (512..=1 << 16).contains(&len)
 }
 
 /// Reads the values of a row; `None` when its head is damaged. A value whose bytes are missing in part is cut.

@@ -32,7 +32,7 @@ pub(super) fn read(file: &Arc<dyn ReadFile>) -> io::Result<Option<Wal>> {
         return Ok(None);
     }
     let page_len = number(&header, 8) as usize;
-    if !super::pages::is_page_len(page_len) {
+    if !is_page_len(page_len) {
         return Ok(None);
     }
     let mut log = Log::new(page_len, &header);
@@ -170,4 +170,9 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(array(bytes, at))
+}
+
+/// Returns whether a page of a database can have this length in bytes.
+pub(super) fn is_page_len(len: usize) -> bool {
+    len.is_power_of_two() && (512..=1 << 16).contains(&len)
 }

@@ -122,8 +122,9 @@ impl Homes {
     /// Returns the path of the session that a file of an agent belongs to, below its home folder; `None` for other files.
     pub(crate) fn session_of_file(&self, file: &Path) -> Option<PathBuf> {
         let name = file.file_name()?.to_string_lossy();
-        let is_lines = name.ends_with(".jsonl") || name.ends_with(".jsonl.zst");
-        if !is_lines || self.maker_at(file).is_some() || !self.disk.is_file(file) {
+        let mut endings = [".jsonl", ".jsonl.zst", ".json"].into_iter();
+        let may_be_session = endings.any(|ending| name.ends_with(ending));
+        if !may_be_session || self.maker_at(file).is_some() || !self.disk.is_file(file) {
             return None;
         }
         let file = std::path::absolute(file).ok()?;

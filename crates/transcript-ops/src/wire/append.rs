@@ -251,13 +251,9 @@ const OPS: &str = "hello, append, appendAll, queue, meta, record, compact, tombs
                        changes, title, tag, endTurn, count, counters, completeCalls, context, state, fork, request, entries, \
                        story, findEntry, usage, leaf, sync and close";
 
-/// The maximum length of an unknown name in an error, in characters.
-const MAX_NAMED_LEN: usize = 40;
-
-/// Returns the error for an unknown `op`.
-fn unknown_op(op: &str) -> CommandError {
-    let op = op.chars().take(MAX_NAMED_LEN).collect::<String>();
-    CommandError::bad_command(format!("unknown op `{op}`; there are {OPS}"))
+/// Returns the error for an unknown `op`. Like all errors, it has nothing of the line.
+fn unknown_op() -> CommandError {
+    CommandError::bad_command(format!("unknown `op`; there are {OPS}"))
 }
 
 /// The error for a `client` that is not an action.
@@ -276,7 +272,7 @@ impl<'a> Command<'a> {
         let op = object.str("op");
         let op = op.as_deref();
         let op = op.ok_or_else(|| CommandError::bad_command("missing op"))?;
-        let known = Self::fields(op).ok_or_else(|| unknown_op(op))?;
+        let known = Self::fields(op).ok_or_else(unknown_op)?;
         // A misspelt field would otherwise be ignored.
         let names = object.members().iter().map(|(name, _)| name.as_ref());
         let mut others = names.filter(|name| !["id", "op"].contains(name) && !known.contains(name));
@@ -376,7 +372,7 @@ impl<'a> Command<'a> {
             "sync" => Self::Sync,
             "close" => Self::Close,
             // Not reached while `fields` has the same names.
-            _ => return Err(unknown_op(op)),
+            _ => return Err(unknown_op()),
         })
     }
 

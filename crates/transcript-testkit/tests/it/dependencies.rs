@@ -270,6 +270,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 25] = [
             "transcript-archive",
             "transcript-catalog",
             "transcript-format",
+            "transcript-import",
             "transcript-manage",
             "transcript-messages",
             "transcript-page",

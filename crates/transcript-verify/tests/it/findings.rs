@@ -373,6 +373,54 @@ fn a_file_that_shrinks_while_it_is_read_is_reported() {
     assert_eq!(report.verdict(), Verdict::Damaged);
 }
 
+/// A line about the session of another agent, as transcript-import makes it.
+fn imported(members: &str) -> String {
+    format!(
+        "{{\"type\":\"transcriptEngine\",\"v\":1,\"sessionId\":\"s\",\"imported\":{{\"agent\":\"codex\"{members}}}}}\n"
+    )
+}
+
+#[test]
+fn what_a_session_of_another_agent_lacks_is_found_with_its_place_in_the_source() {
+    let at = ",\"file\":\"/w/rollout.jsonl\",\"offset\":70,\"length\":9";
+    let head = imported("");
+    let damage = imported(&format!("{at},\"damage\":\"torn-record\""));
+    let unknown = imported(&format!("{at},\"unknown\":{{\"new_record\":2}}"));
+    let refusal = imported(",\"refusal\":\"the first record is missing\"");
+    let verified = |lines: &[&str]| {
+        let text = lines.concat();
+        let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
+        verify_source(&source, &VerifyOptions::new()).unwrap()
+    };
+    let report = verified(&[&head, &damage, &unknown, &refusal]);
+    let offsets = [
+        head.len(),
+        head.len() + damage.len(),
+        head.len() + damage.len() + unknown.len(),
+    ];
+    assert_eq!(
+        places(&report),
+        format!(
+            "I-DAMAGE 2@{}, I-UNKNOWN 3@{}, I-REFUSED 4@{}",
+            offsets[0], offsets[1], offsets[2]
+        )
+    );
+    for finding in &report.findings[..2] {
+        let detail = &finding.detail;
+        assert!(
+            detail.contains("/w/rollout.jsonl, 9 bytes at 70"),
+            "{detail}"
+        );
+    }
+    assert_eq!(report.agent.as_deref(), Some("codex"));
+    assert_eq!(report.verdict(), Verdict::Damaged);
+    // Records of a newer version do not count as damage.
+    assert_ne!(verified(&[&head, &unknown]).verdict(), Verdict::Damaged);
+    // The same lines in a session of Claude Code say nothing.
+    let own = line("u1", "", "\"One?\"");
+    assert!(!places(&verified(&[&own, &damage])).contains("I-DAMAGE"));
+}
+
 #[test]
 fn every_code_has_advice_also_in_the_document() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
