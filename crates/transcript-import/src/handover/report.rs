@@ -28,7 +28,7 @@ pub struct LossReport {
     pub changed: Vec<Changed>,
     /// What is added, by the hand-over or by the client when it continues the session.
     pub added: Vec<Added>,
-    /// The models that wrote parts of it. No client is told: it continues with its own.
+    /// The models that wrote parts of it. No client receives them: each continues with its own.
     pub models: BTreeSet<String>,
     /// The number of items whose tokens are known. They are not written: the client would add them to its own.
     pub usage: usize,

@@ -1,4 +1,4 @@
-//! The rows of a damaged database, told apart by their form: what the schema and the indexes would say is not needed.
+//! The rows of a damaged database, recognised by their form: neither the schema nor the indexes are needed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
