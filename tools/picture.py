@@ -7,7 +7,7 @@ Makes the sessions of tools/tour_sessions.py in a temporary folder, runs each co
 draws the rows as text of an SVG, for light and dark pages. `--check` writes nothing and exits with 1 if the picture is out of
 date. Needs a Unix and nothing but Python.
 """
-import argparse, difflib, fcntl, html, os, pathlib, pty, re, shutil, struct, subprocess, sys, tempfile, termios, unicodedata
+import fcntl, html, os, pathlib, pty, re, struct, subprocess, sys, termios, unicodedata
 
 import tour_sessions
 
@@ -130,26 +130,9 @@ def drawn(rows):
         *bars, *text, "</svg>", ""])
 
 
-def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--check", action="store_true", help="only compare with the picture")
-    a.add_argument("--bin", default=ROOT / "target/release/transcript", type=pathlib.Path)
-    a.add_argument("--out", default=ROOT / "docs/images/terminal.svg", type=pathlib.Path)
-    o = a.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="picture-"))
-    try:
-        tour_sessions.write(folder)
-        picture = drawn([*shown(folder, o.bin.resolve())])
-    finally:
-        shutil.rmtree(folder)
-    if not o.check:
-        o.out.parent.mkdir(exist_ok=True)
-        o.out.write_text(picture)
-        return
-    old = o.out.read_text() if o.out.exists() else ""
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), picture.splitlines(True), str(o.out), "now"))
-    sys.exit(old != picture)
+def picture(folder, binary):
+    return drawn([*shown(folder, binary)])
 
 
 if __name__ == "__main__":
-    main()
+    tour_sessions.main(__doc__, ROOT / "docs/images/terminal.svg", picture)

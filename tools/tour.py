@@ -6,7 +6,7 @@
 Makes the sessions of tools/tour_sessions.py in a temporary folder, types the commands into a tmux server of its own, and
 captures the panes. `--check` writes nothing and exits with 1 if docs/tour.md is out of date. Needs tmux and less.
 """
-import argparse, difflib, os, pathlib, shutil, subprocess, sys, tempfile, time
+import os, pathlib, subprocess, sys, time
 
 import tour_sessions
 
@@ -202,30 +202,14 @@ filter the list, Enter reads, `?` shows all keys.""")
     terminal.keys("q", "$")
 
 
-def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--check", action="store_true", help="only compare with docs/tour.md")
-    a.add_argument("--bin", default=ROOT / "target/release/transcript", type=pathlib.Path)
-    a.add_argument("--out", default=ROOT / "docs/tour.md", type=pathlib.Path)
-    o = a.parse_args()
-    folder, out = pathlib.Path(tempfile.mkdtemp(prefix="tour-")), []
+def pages(folder, binary):
+    terminal, out = Terminal(folder, binary), []
     try:
-        tour_sessions.write(folder)
-        terminal = Terminal(folder, o.bin.resolve())
-        try:
-            tour(terminal, out)
-        finally:
-            terminal.close()
+        tour(terminal, out)
     finally:
-        shutil.rmtree(folder)
-    text = "\n".join(out)
-    if not o.check:
-        o.out.write_text(text)
-        return
-    old = o.out.read_text()
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(o.out), "now"))
-    sys.exit(old != text)
+        terminal.close()
+    return "\n".join(out)
 
 
 if __name__ == "__main__":
-    main()
+    tour_sessions.main(__doc__, ROOT / "docs/tour.md", pages)

@@ -1,6 +1,6 @@
-"""The sessions that tools/tour.py shows: three long ones and nine of a nightly job, of people and projects that do not
+"""The sessions that tools/tour.py and tools/picture.py show: three long ones and nine of a nightly job, of people and projects that do not
 exist. `write(folder)` makes the same bytes each time; times are in UTC, ids are hashes of what they name."""
-import base64, datetime, hashlib, json, os, pathlib
+import argparse, base64, datetime, difflib, hashlib, json, os, pathlib, sys, tempfile
 
 HOME = "/home/ada"
 
@@ -383,3 +383,24 @@ def write(root):
     root = pathlib.Path(root)
     for part in (kiln, postbox, tide, nightly):
         part(root)
+
+
+def main(about, out, made):
+    """the command line of a script that writes `out`: the text that `made` gives for the folder of the sessions and a binary"""
+    root = pathlib.Path(__file__).resolve().parent.parent
+    a = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--check", action="store_true", help=f"only compare with {out.relative_to(root)}")
+    a.add_argument("--bin", default=root / "target/release/transcript", type=pathlib.Path)
+    a.add_argument("--out", default=out, type=pathlib.Path)
+    o = a.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tour-") as folder:
+        folder = pathlib.Path(folder)
+        write(folder)
+        text = made(folder, o.bin.resolve())
+    if not o.check:
+        o.out.parent.mkdir(exist_ok=True)
+        o.out.write_text(text)
+        return
+    old = o.out.read_text() if o.out.exists() else ""
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(o.out), "now"))
+    sys.exit(old != text)

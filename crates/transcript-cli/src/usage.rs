@@ -557,6 +557,9 @@ impl Reporter<'_> {
         rows: &[Row],
         name: &dyn Fn(&Row) -> String,
     ) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
         let styles = self.ui.render.styles();
         let (dim, person) = (styles.dim, styles.person);
         let names: Vec<String> = rows
@@ -707,7 +710,10 @@ impl Reporter<'_> {
         let sums = &total.sums;
         let person = self.ui.render.styles().person;
         let tokens = &sums.tokens;
-        writeln!(out)?;
+        // Below a table, if there is one.
+        if sums.requests > 0 {
+            writeln!(out)?;
+        }
         let total = format!("total {}", self.total_cost(sums));
         let text = format!(
             "{total}  {}, {} tokens of input, {} of output",

@@ -357,6 +357,11 @@ fn a_store_without_sessions_costs_nothing() {
         "{}",
         stderr(&output)
     );
+    // A table without rows has no heads either.
+    for by in [&["--no-cache"][..], &["--no-cache", "--by", "model"]] {
+        let text = stdout(&run(root.path(), by));
+        assert!(text.starts_with("total $0.00"), "{text}");
+    }
     let output = run(&sessions(), &["nothing-like-this"]);
     assert_eq!(output.status.code(), Some(2));
 }
