@@ -28,7 +28,7 @@ help: ## List the targets
 replay: ## Build the light form, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --profile quick -q --locked -p transcript-cli --no-default-features -- replay "$(SESSION)"
 
-test: fmt-check clippy windows words unit validator scripts doc package deny skipped ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy words unit validator scripts doc package deny skipped ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy words ## Check format, lints and words only
 
@@ -58,7 +58,7 @@ windows: components ## Check that it compiles for Windows (skipped where `rustup
 		$(CARGO) clippy --locked --target $(WINDOWS) $(WITHOUT_C) -- $(RUSTC_LINTS); \
 	fi
 
-targets: components ## Check that it compiles for the other platforms (PLATFORMS=…; rustup gets what is missing)
+targets: components windows ## Check that it compiles for the other platforms (PLATFORMS=…; rustup gets what is missing)
 	@if ! command -v rustup >/dev/null 2>&1; then echo "skipped: no rustup"; exit 0; fi; \
 	for target in $(PLATFORMS); do \
 		if ! rustup target add $$target; then echo "skipped: no Rust for $$target"; continue; fi; \
