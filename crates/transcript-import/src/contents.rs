@@ -176,8 +176,8 @@ impl Conversation {
 
 /// Writes text that is in memory as the body of a JSON string.
 fn write_held(text: &str, to: &mut dyn Write) -> Result<(), Error> {
-    // A string always serializes.
-    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let quoted = Json::from(text);
+    let quoted = quoted.text();
     write(to, quoted.get(1..quoted.len() - 1).unwrap_or_default())
 }
 

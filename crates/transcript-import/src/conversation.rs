@@ -9,8 +9,11 @@ use transcript_storage::ReadFile;
 
 use crate::Agent;
 use crate::content::StoredContent;
+use crate::node_ids::NodeIds;
 use crate::place::{Place, SourceId};
 use crate::text::Stored;
+
+pub(crate) use crate::node_ids::NodeId;
 
 /// A session of another agent.
 ///
@@ -44,10 +47,6 @@ pub struct Conversation {
     /// The branch of each node; `None` when it is live.
     branch_of: Vec<Option<u32>>,
 }
-
-/// The number of a node in its conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u32);
 
 /// A file that a conversation was read from, or one table of a database.
 #[derive(Clone, Debug)]
@@ -89,7 +88,7 @@ pub struct Node {
     /// Where it lies. `None` for a node that the agent makes for the request and stores nowhere.
     pub origin: Option<Place>,
     /// The nodes that a made node stands for, such as the prompts that are sent as one. They are not live themselves.
-    pub made_of: Box<[NodeId]>,
+    pub made_of: NodeIds,
     /// The id of its record.
     pub record_id: Option<Box<str>>,
     /// The time of its record, as it is written.
@@ -196,7 +195,7 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// These nodes.
-    Nodes(Box<[NodeId]>),
+    Nodes(NodeIds),
     /// Something of the [metadata](Metadata).
     Metadata(&'static str),
     /// A record that is kept as it is, by the name of its type.
@@ -440,20 +439,13 @@ impl Node {
         Self {
             kind,
             origin: None,
-            made_of: Box::default(),
+            made_of: NodeIds::default(),
             record_id: None,
             time: None,
             model: None,
             usage: None,
             content,
         }
-    }
-}
-
-impl NodeId {
-    /// Returns its place in the order of [`Conversation::ids`].
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
     }
 }
 

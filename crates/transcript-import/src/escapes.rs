@@ -136,14 +136,36 @@ pub(crate) fn decoded_start(body: &str) -> Cow<'_, str> {
     unescape(body.get(..len).unwrap_or(body))
 }
 
-/// Returns the length of a text as the body of a JSON string.
+/// The characters beyond ASCII that [`Json`](transcript_format::json::Json) escapes: some readers split lines at them.
+const LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Returns the length of a text as the body of a string of [`Json`](transcript_format::json::Json).
 pub(crate) fn escaped_len(text: &str) -> u64 {
     let more = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 1,
         0..0x20 => 5,
         _ => 0,
     });
-    text.len() as u64 + more.sum::<u64>()
+    text.len() as u64 + more.sum::<u64>() + of_line_ends(text)
+}
+
+/// Returns how many bytes more the escapes of line ends take.
+fn of_line_ends(text: &str) -> u64 {
+    if text.is_ascii() {
+        return 0;
+    }
+    let ends = text.matches(LINE_ENDS);
+    ends.map(|end| (UNIT_LEN - end.len()) as u64).sum()
+}
+
+/// Returns the length of the body of a JSON string after its text was read and escaped again: writers differ in what they
+/// escape.
+pub(crate) fn rewritten_len(body: &str) -> u64 {
+    // Most bodies have the escapes that are written here, too.
+    if !body.contains("\\u") && !body.contains("\\/") {
+        return body.len() as u64 + of_line_ends(body);
+    }
+    decoded(body).map(|chunk| escaped_len(&chunk)).sum()
 }
 
 /// Identifies a text by its characters, without the white space around it. It is made of chunks, so that the text is never in
@@ -186,6 +208,8 @@ impl Fingerprint {
 
 #[cfg(test)]
 mod tests {
+    use transcript_format::json::Json;
+
     use super::*;
 
     const BODIES: [&str; 6] = [
@@ -223,9 +247,30 @@ mod tests {
 
     #[test]
     fn the_length_is_that_of_the_escaped_text() {
-        let text: String = (0..0x250).filter_map(char::from_u32).collect();
-        let json = serde_json::to_string(&text).expect("a string is JSON");
-        assert_eq!(escaped_len(&text), json.len() as u64 - 2);
+        let text: String = (0..0x250)
+            .chain(0x2020..0x2030)
+            .filter_map(char::from_u32)
+            .collect();
+        assert_eq!(
+            escaped_len(&text),
+            Json::from(&*text).text().len() as u64 - 2
+        );
+    }
+
+    #[test]
+    fn the_length_of_a_body_is_that_of_its_text_escaped_again() {
+        for body in BODIES
+            .map(str::to_owned)
+            .into_iter()
+            .chain(BODIES.map(|body| body.repeat(CHUNK_LEN / 4)))
+        {
+            let json = Json::from(&*unescape(&body));
+            assert_eq!(
+                rewritten_len(&body),
+                json.text().len() as u64 - 2,
+                "{body:.40}"
+            );
+        }
     }
 
     #[test]

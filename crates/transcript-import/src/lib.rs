@@ -34,7 +34,7 @@
 //! Read the modules in this order:
 //!
 //! 1. `agent`, `dialect` and `dialects` have the agents, what each format answers, and the list of formats; `source` finds and opens files.
-//! 2. `conversation` has the values that a reading makes, `place` and `text` where their texts lie, `content` and `contents` how
+//! 2. `conversation` has the values that a reading makes, `node_ids` ids of its nodes, `place` and `text` where their texts lie, `content` and `contents` how
 //!    these are read again, `items` their JSON.
 //! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte; `escapes` and `strings` have strings of
 //!    JSON, `ids` ids.
@@ -57,7 +57,8 @@
 //! - Whether another session still holds what this one removed is known for Codex only, whose files refer to each other.
 //! - Without the feature `zstd`, files that Codex compressed are as if they were not there.
 //! - Without the feature `sqlite`, databases cannot be read: those of OpenCode are an error, that of Copilot CLI is as if it were not
-//!   there. With it, a database is copied for each reading, and texts from it are in memory.
+//!   there. With it, a database is copied once for all sessions that are read, as long as it does not change, and long texts of
+//!   sessions of a whole one are copied into a file without a name.
 
 mod agent;
 mod calls;
@@ -80,25 +81,29 @@ pub mod handover;
 mod ids;
 mod items;
 mod lines;
+mod node_ids;
 mod opencode;
 mod parts;
 mod pi;
 mod place;
 mod qwen;
+mod shared;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod state;
 mod strings;
 mod text;
 mod tree;
 mod value;
+mod version;
 
 pub use agent::{Agent, UnknownAgent};
 pub use codex::Codex;
 pub use content::{Content, Image, ImageData, Input, StoredContent};
 pub use conversation::{
-    Branch, BranchKind, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeId, NodeKind,
-    Part, Source, Usage,
+    Branch, BranchKind, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeKind, Part,
+    Source, Usage,
 };
 pub use copilot::Copilot;
 pub use desktop::ClaudeDesktop;
@@ -109,6 +114,7 @@ pub use entries::{Entries, IMPORTED_KEY, Subject, damage_name};
 pub use error::Error;
 pub use gemini::Gemini;
 pub use lines::LINE_CAP;
+pub use node_ids::{NodeId, NodeIds};
 pub use opencode::OpenCode;
 pub use pi::Pi;
 pub use place::{Place, SourceId};

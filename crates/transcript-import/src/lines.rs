@@ -39,7 +39,7 @@ pub(crate) struct Record<'a> {
 
 /// The maximum length of a text in bytes that is held though its source can be read again: a piece of which only the place is
 /// known takes half as much.
-const MAX_HELD_LEN: usize = 64;
+pub(crate) const MAX_HELD_LEN: usize = 64;
 
 /// How a record lies in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

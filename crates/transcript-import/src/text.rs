@@ -1,10 +1,11 @@
 //! Texts that stay in their files: pieces that are held in memory, and pieces of which only the place is known.
 
+use std::hash::Hasher;
 use std::mem;
 
 use transcript_format::object::unescape;
 
-use crate::escapes::escaped_len;
+use crate::escapes::{escaped_len, rewritten_len};
 use crate::place::{Place, SourceId};
 
 /// A text, as pieces one after the other. [`Conversation::text`](crate::Conversation::text) reads it.
@@ -32,7 +33,8 @@ pub enum Piece {
 pub struct Stored {
     offset: u64,
     len: u32,
-    escaped_len: u32,
+    /// Its length as the body of a JSON string, after it was read and escaped again.
+    written_len: u32,
     /// The checksum of its bytes, so that other bytes are never taken for them.
     checksum: u32,
     source: u16,
@@ -60,14 +62,14 @@ impl Stored {
         bytes: &str,
         form: StoredForm,
     ) -> Option<Self> {
-        let escaped_len = match form {
-            StoredForm::StringBody => bytes.len() as u64,
+        let written_len = match form {
+            StoredForm::StringBody => rewritten_len(bytes),
             StoredForm::Json => escaped_len(bytes),
         };
         Some(Self {
             offset,
             len: u32::try_from(bytes.len()).ok()?,
-            escaped_len: u32::try_from(escaped_len).ok()?,
+            written_len: u32::try_from(written_len).ok()?,
             checksum: crc32fast::hash(bytes.as_bytes()),
             source: u16::try_from(source.index()).ok()?,
             form,
@@ -131,9 +133,34 @@ impl Text {
     pub fn escaped_len(&self) -> u64 {
         let lens = self.pieces().iter().map(|piece| match piece {
             Piece::Held(text) => escaped_len(text),
-            Piece::Stored(stored) => stored.escaped_len.into(),
+            Piece::Stored(stored) => match stored.form {
+                StoredForm::StringBody => stored.len.into(),
+                StoredForm::Json => stored.written_len.into(),
+            },
         });
         lens.sum()
+    }
+
+    /// Returns its length in bytes as the body of a JSON string, after it was read and escaped again. No source is read for it.
+    pub(crate) fn written_len(&self) -> u64 {
+        let lens = self.pieces().iter().map(|piece| match piece {
+            Piece::Held(text) => escaped_len(text),
+            Piece::Stored(stored) => stored.written_len.into(),
+        });
+        lens.sum()
+    }
+
+    /// Adds what distinguishes its bytes from others to a hash. No source is read for it.
+    pub(crate) fn add_to(&self, hash: &mut impl Hasher) {
+        for piece in self.pieces() {
+            match piece {
+                Piece::Held(text) => hash.write(text.as_bytes()),
+                Piece::Stored(stored) => {
+                    hash.write_u32(stored.checksum);
+                    hash.write_u32(stored.len);
+                }
+            }
+        }
     }
 }
 

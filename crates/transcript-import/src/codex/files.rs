@@ -1,6 +1,6 @@
 //! Which rollouts a store has, and how they are chained.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
@@ -9,6 +9,9 @@ use crate::Error;
 use crate::dialect::Session;
 use crate::lines;
 use crate::source::{Store, name_of};
+use crate::version::{Version, Versions};
+
+use super::titles::Titles;
 
 /// The folders of rollouts in the home folder.
 pub(super) const FOLDERS: [&str; 2] = ["sessions", "archived_sessions"];
@@ -27,6 +30,10 @@ const ID_LEN: usize = 36;
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) all: Vec<Rollout>,
+    /// The places of the files of each thread.
+    of_threads: HashMap<String, Vec<usize>>,
+    /// The places of the files with each id: a compressed one may lie beside a plain one.
+    of_ids: HashMap<String, Vec<usize>>,
 }
 
 /// A rollout, as its name and its first record describe it.
@@ -67,8 +74,20 @@ impl Files {
     pub(crate) fn of(store: Store<'_>) -> Result<Self, Error> {
         let paths = store.files(&FOLDERS, ENDINGS)?;
         let all = paths.into_iter().map(|path| Rollout::of(store, path));
+        let all: Vec<Rollout> = all.collect::<Result<_, _>>()?;
+        let mut of_threads: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut of_ids: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, rollout) in all.iter().enumerate() {
+            of_threads
+                .entry(rollout.thread.clone())
+                .or_default()
+                .push(at);
+            of_ids.entry(rollout.file.clone()).or_default().push(at);
+        }
         Ok(Self {
-            all: all.collect::<Result<_, _>>()?,
+            all,
+            of_threads,
+            of_ids,
         })
     }
 
@@ -90,23 +109,20 @@ impl Files {
 
     /// Returns the file at which a thread continues: the newest that a revert began, or its first one.
     pub(super) fn head(&self, thread: &str) -> Option<usize> {
-        let of_thread = self.all.iter().enumerate();
-        let of_thread = of_thread.filter(|(_, rollout)| rollout.thread == thread);
-        let newest = of_thread.max_by_key(|(_, rollout)| {
+        let of_thread = self.of_threads.get(thread)?.iter();
+        let newest = of_thread.max_by_key(|at| {
+            let rollout = &self.all[**at];
             let revert = (rollout.file != rollout.thread).then_some(&rollout.file);
             (revert, rollout.is_plain())
         });
-        newest.map(|(at, _)| at)
+        newest.copied()
     }
 
     /// Returns the file to which a base refers.
     fn named(&self, file: &str) -> Option<usize> {
-        let named = self.all.iter().enumerate();
-        let named = named.filter(|(_, rollout)| rollout.file == file);
+        let named = self.of_ids.get(file)?.iter();
         // Codex reads the plain file when there is a compressed one as well.
-        named
-            .max_by_key(|(_, rollout)| rollout.is_plain())
-            .map(|(at, _)| at)
+        named.max_by_key(|at| self.all[**at].is_plain()).copied()
     }
 
     pub(super) fn chain(&self, head: usize) -> Chain {
@@ -138,8 +154,11 @@ impl Files {
     /// Returns for each file up to which ordinal a thread of the store holds it; `Some(None)` when one holds all of it.
     pub(super) fn held(&self) -> Vec<Option<Option<u64>>> {
         let mut held = vec![None; self.all.len()];
-        let threads: BTreeSet<&str> = self.all.iter().map(|file| &*file.thread).collect();
-        for head in threads.into_iter().filter_map(|thread| self.head(thread)) {
+        for head in self
+            .of_threads
+            .keys()
+            .filter_map(|thread| self.head(thread))
+        {
             for Segment { file, end } in self.chain(head).segments {
                 let known: &mut Option<Option<u64>> = &mut held[file];
                 *known = match (*known, end) {
@@ -150,6 +169,30 @@ impl Files {
             }
         }
         held
+    }
+}
+
+impl Files {
+    /// Returns for each thread a number that changes with what decides its session besides its files: which other threads hold
+    /// them, and its title.
+    pub(crate) fn versions(&self, titles: &Titles) -> Versions {
+        let held = self.held();
+        let versions = self.of_threads.iter().map(|(thread, files)| {
+            let mut files = files.clone();
+            let head = self.head(thread);
+            let chain = head
+                .map(|head| self.chain(head).segments)
+                .unwrap_or_default();
+            let ends: Vec<Option<u64>> = chain.iter().map(|segment| segment.end).collect();
+            files.extend(chain.iter().map(|segment| segment.file));
+            let files: Vec<_> = files
+                .into_iter()
+                .map(|file| (&self.all[file].path, held[file]))
+                .collect();
+            let version = Version::of(&(files, ends, titles.of(thread)));
+            (thread.clone(), version)
+        });
+        versions.collect()
     }
 }
 

@@ -9,8 +9,7 @@ mod files;
 mod item;
 mod recover;
 mod rollout;
-
-use std::path::Path;
+mod titles;
 
 use transcript_format::object::Object;
 
@@ -20,6 +19,7 @@ use crate::source::Store;
 use crate::{Agent, Error};
 
 pub(crate) use files::Files;
+pub(crate) use titles::{INDEX, Titles};
 
 /// The dialect of Codex.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +42,24 @@ impl Dialect for Codex {
     }
 
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
-        Ok(Files::of(store)?.sessions())
+        Ok(Self::sessions_of(&Files::of(store)?))
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
-        Self::read_of(&Files::of(store)?, store, id, policy)
+        Self::read_of(&Files::of(store)?, &Titles::read(store), store, id, policy)
     }
 }
 
 impl Codex {
+    /// Returns the sessions of rollouts, in the order of their files.
+    pub(crate) fn sessions_of(files: &Files) -> Vec<Session> {
+        files.sessions()
+    }
+
     /// Reads one session of a store whose rollouts are known.
     pub(crate) fn read_of(
         files: &Files,
+        titles: &Titles,
         store: Store<'_>,
         id: &str,
         policy: Policy,
@@ -61,19 +67,7 @@ impl Codex {
         let head = files.head(id);
         let head = head.ok_or_else(|| Error::no_session(Agent::Codex, store.path, id))?;
         let mut conversation = chain::read(store, files, head, policy)?;
-        conversation.metadata.title = title(store, id);
+        conversation.metadata.title = titles.of(id).map(str::to_owned);
         Ok(conversation.finish())
     }
-}
-
-/// Returns the title that the last line of the index gives a thread.
-fn title(store: Store<'_>, id: &str) -> Option<String> {
-    let index = store.text(&store.path.join(Path::new("session_index.jsonl")))?;
-    let lines = index.split('\n').rev();
-    let mut titles = lines.filter_map(|line| {
-        let line = Object::parse(line).ok()?;
-        let is_of_thread = line.str("id")? == id;
-        is_of_thread.then(|| line.str("thread_name").map(String::from))?
-    });
-    titles.next()
 }

@@ -17,6 +17,10 @@ use crate::text::Text;
 /// The folder of sessions in the home folder.
 pub(super) const FOLDER: &str = "session-state";
 
+/// The name of the database of all sessions in the home folder.
+#[cfg(feature = "sqlite")]
+pub(crate) const DATABASE: &str = "session-store.db";
+
 /// What the events of a log say.
 pub(super) struct Events {
     pub(super) steps: Vec<Step>,

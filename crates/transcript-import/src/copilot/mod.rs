@@ -13,11 +13,17 @@ use transcript_format::object::Object;
 use crate::conversation::{Conversation, DamageKind, Part};
 use crate::dialect::{Dialect, Policy, Session};
 use crate::place::Place;
+use crate::shared::Shared;
 use crate::source::{Store, name_of};
 use crate::strings::string;
 use crate::{Agent, Error, lines};
 
 use events::{Events, FOLDER};
+
+#[cfg(feature = "sqlite")]
+pub(crate) use events::DATABASE;
+#[cfg(feature = "sqlite")]
+pub(crate) use turns::versions;
 
 /// The dialect of Copilot CLI.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +63,19 @@ impl Dialect for Copilot {
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
         let session = self.session(store, id)?;
+        Self::read_of(&Shared::default(), store, &session, policy)
+    }
+}
+
+impl Copilot {
+    /// Reads a session whose files are known.
+    pub(crate) fn read_of(
+        shared: &Shared,
+        store: Store<'_>,
+        session: &Session,
+        policy: Policy,
+    ) -> Result<Conversation, Error> {
+        let id = &session.id;
         let mut to = Conversation::new(Agent::Copilot, id);
         let mut events = Events::new(policy);
         for path in &session.files {
@@ -70,11 +89,13 @@ impl Dialect for Copilot {
                 to.report(start, DamageKind::MissingHeader);
             }
         }
-        to.metadata.title = title(store, &session);
+        to.metadata.title = title(store, session);
         to.metadata.usage = Some(events.usage());
         let has_header = events.has_header;
         #[cfg(feature = "sqlite")]
-        turns::read(store, &session, &mut to, &events.steps)?;
+        turns::read(&shared.copies, store, session, &mut to, &events.steps)?;
+        #[cfg(not(feature = "sqlite"))]
+        let _ = shared;
         send::choose(&mut to, events);
         if policy == Policy::Vendor {
             refuse(&mut to, has_header);

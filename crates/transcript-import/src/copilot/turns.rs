@@ -3,10 +3,10 @@
 //! Turns are never removed there and go on counting, so those that were cut lie beside those that took their place. A turn is
 //! in the log if both of its texts are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::events::{FOLDER, Step};
+use super::events::{DATABASE, FOLDER, Step};
 use crate::Error;
 use crate::content::StoredContent;
 use crate::conversation::{
@@ -16,11 +16,10 @@ use crate::dialect::Session;
 use crate::gaps::fill_gaps;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
-use crate::sqlite::{Database, Failure, Pages, Value, text};
+use crate::sqlite::{Copies, Database, Failure, Pages, Value, text};
+use crate::state::FileState;
 use crate::text::Text;
-
-/// The name of the database in the home folder.
-const DATABASE: &str = "session-store.db";
+use crate::version::{Version, Versions};
 
 /// A turn: a prompt and the text that the model answered.
 struct Turn {
@@ -35,6 +34,7 @@ struct Turn {
 
 /// Adds the turns that are not in the log as branches.
 pub(super) fn read(
+    copies: &Copies,
     store: Store<'_>,
     session: &Session,
     to: &mut Conversation,
@@ -44,7 +44,8 @@ pub(super) fn read(
         return Ok(());
     };
     let source = to.add_table(path.clone(), "turns");
-    let mut turns = match turns(store, &path, &session.id) {
+    let copied = copies.get(store, &path)?;
+    let mut turns = match copied.ask(|database| turns(database, &session.id)) {
         Ok((len, turns)) => {
             to.sources[source.index()].len = len;
             turns
@@ -100,9 +101,51 @@ fn database_of(session: &Session) -> Option<PathBuf> {
         .map(|home| home.join(DATABASE))
 }
 
+/// Returns for each session a number that changes with its turns, and the files of the database as they were before; no session when
+/// the database is damaged.
+pub(crate) fn versions(
+    copies: &Copies,
+    store: Store<'_>,
+    path: &Path,
+) -> Result<(Versions, Vec<FileState>), Error> {
+    let copied = copies.get(store, path)?;
+    let versions = match copied.ask(all_versions) {
+        Ok(versions) => versions,
+        Err(Failure::Damaged) => Versions::new(),
+        Err(Failure::Other(error)) => return Err(error),
+    };
+    Ok((versions, copied.files().to_vec()))
+}
+
+fn all_versions(database: &Database) -> Result<Versions, Failure> {
+    let mut rows: HashMap<String, Vec<i64>> = HashMap::new();
+    let columns = database.columns("turns")?;
+    let texts = ["user_message", "assistant_response"];
+    if !texts
+        .iter()
+        .chain(&["session_id"])
+        .all(|column| columns.contains(*column))
+    {
+        return Ok(Versions::new());
+    }
+    let [prompt, answer] = texts.map(|text| format!("octet_length({text})"));
+    let question =
+        format!("SELECT session_id, rowid, {prompt}, {answer} FROM turns ORDER BY rowid");
+    database.each(&question, [], |row| {
+        let numbers = (1..4_usize).map(|column| row.get::<_, Option<i64>>(column));
+        let numbers = numbers.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let of_session = rows.entry(text(row, 0)?.0).or_default();
+        of_session.extend(numbers.map(Option::unwrap_or_default));
+        Ok(())
+    })?;
+    let versions = rows.into_iter();
+    Ok(versions
+        .map(|(id, rows)| (id, Version::of(&rows)))
+        .collect())
+}
+
 /// Returns the turns of a session, and the length of the table as a source.
-fn turns(store: Store<'_>, path: &Path, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
-    let database = Database::open(store, path)?;
+fn turns(database: &Database, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
     let mut turns = Vec::new();
     let mut len = 0;
     let columns = database.columns("turns")?;

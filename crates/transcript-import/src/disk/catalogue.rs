@@ -1,89 +1,53 @@
 //! Which sessions a home folder has, and the path under which each is shown.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use transcript_format::names::{is_id, project_key};
-use transcript_storage::SessionLayout;
+use transcript_storage::{ReadDisk, SessionLayout};
 use uuid::Uuid;
 
-use super::head::Head;
-use crate::dialect::Session;
-use crate::source::Store;
-use crate::{Agent, Error, dialect};
+use super::sessions::{Found, Sessions};
+use super::shown::Shown;
+use crate::state::{FileState, states};
 
 /// The project of sessions whose working folder is unknown.
 const UNKNOWN_PROJECT: &str = "unknown";
 
-/// A session, as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
-    /// The id of the agent.
-    pub(super) id: String,
-    /// Its files.
-    pub(super) files: Vec<PathBuf>,
-    /// The id of the session that its lines name: of a subagent, that of the session which started it.
-    pub(super) session_id: String,
-    /// The id of the subagent that it is.
-    pub(super) agent_id: Option<String>,
-    /// Files of subagents that are shown as files of their own.
-    pub(super) of_subagents: Vec<PathBuf>,
-}
-
 /// The sessions of a home folder, by their paths below it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Catalogue {
     pub(super) shown: BTreeMap<PathBuf, Shown>,
+    pub(super) sessions: Sessions,
+    /// The folders and files in which a change of the list shows, as they were.
+    watched: Vec<FileState>,
+    is_settled: bool,
 }
 
 impl Catalogue {
-    pub(super) fn read(store: Store<'_>, agent: Agent) -> Result<Self, Error> {
-        let mut sessions: Vec<(Session, Head)> = Vec::new();
-        let mut seen = HashSet::new();
-        for session in dialect(agent).sessions(store)? {
-            if seen.insert(session.id.clone()) {
-                let head = Head::of(store, agent, &session)?;
-                sessions.push((session, head));
-            }
+    /// Arranges sessions that were found in a home folder.
+    pub(super) fn new(disk: &dyn ReadDisk, home: &Path, sessions: Sessions) -> Self {
+        let shown = arrange(&sessions.found);
+        let mut watched = BTreeSet::from([home]);
+        for file in sessions.found.iter().flat_map(|found| &found.session.files) {
+            let folders = file.ancestors().skip(1);
+            watched.extend(folders.take_while(|folder| folder.starts_with(home)));
         }
-        let by_id = sessions.iter().enumerate();
-        let by_id: HashMap<&str, usize> = by_id.map(|(at, (own, _))| (&*own.id, at)).collect();
-        let mut files_of_subagents: HashMap<usize, Vec<PathBuf>> = HashMap::new();
-        let mut tops = Vec::with_capacity(sessions.len());
-        for (at, (session, _)) in sessions.iter().enumerate() {
-            let top = top_of(&sessions, &by_id, at);
-            tops.push(top);
-            if top != at {
-                let files = files_of_subagents.entry(top).or_default();
-                files.extend(session.files.iter().cloned());
-            }
+        let mut watched = states(disk, watched);
+        watched.extend(sessions.watched.iter().cloned());
+        let now = SystemTime::now();
+        Self {
+            is_settled: watched.iter().all(|state| state.is_settled(now)),
+            watched,
+            shown,
+            sessions,
         }
-        let mut shown = BTreeMap::new();
-        for (at, (session, _)) in sessions.iter().enumerate() {
-            let (top, head) = &sessions[tops[at]];
-            let project = head.cwd.as_deref().map(project_key);
-            let project = project.filter(|project| !project.is_empty());
-            let project = PathBuf::from(project.as_deref().unwrap_or(UNKNOWN_PROJECT));
-            let layout = SessionLayout::CLIENT;
-            let session_id = file_id(&top.id);
-            let own = layout.session_of(&project.join(&session_id));
-            let agent_id = (tops[at] != at).then(|| file_id(&session.id));
-            let path = match &agent_id {
-                Some(agent) => {
-                    layout.session_of(&layout.subagents(&own).join(format!("agent-{agent}")))
-                }
-                None => own,
-            };
-            let entry = Shown {
-                id: session.id.clone(),
-                files: session.files.clone(),
-                session_id,
-                agent_id,
-                of_subagents: files_of_subagents.remove(&at).unwrap_or_default(),
-            };
-            shown.insert(path, entry);
-        }
-        Ok(Self { shown })
+    }
+
+    /// Returns whether the list is as it would be read now.
+    pub(super) fn is_current(&self, disk: &dyn ReadDisk) -> bool {
+        self.is_settled && self.watched.iter().all(|state| state.is_current(disk))
     }
 
     /// Returns the path of the session that a file belongs to.
@@ -92,13 +56,70 @@ impl Catalogue {
         let found = shown.find(|(_, shown)| shown.files.iter().any(|own| own == file));
         found.map(|(path, _)| &**path)
     }
+
+    /// Returns whether a session or a folder with one is at a path below the home folder.
+    pub(super) fn has(&self, below: &Path) -> bool {
+        let first = self.shown.range(below.to_owned()..).next();
+        first.is_some_and(|(path, _)| path.starts_with(below))
+    }
+}
+
+fn arrange(found: &[Found]) -> BTreeMap<PathBuf, Shown> {
+    let by_id = found.iter().enumerate();
+    let by_id: HashMap<&str, usize> = by_id.map(|(at, own)| (&*own.session.id, at)).collect();
+    let mut files_of_subagents: HashMap<usize, Vec<PathBuf>> = HashMap::new();
+    let mut tops = Vec::with_capacity(found.len());
+    for (at, own) in found.iter().enumerate() {
+        let top = top_of(found, &by_id, at);
+        tops.push(top);
+        if top != at {
+            let files = files_of_subagents.entry(top).or_default();
+            // All sessions of a database are in one file.
+            let of_top = &found[top].session.files;
+            let others = own
+                .session
+                .files
+                .iter()
+                .filter(|file| !of_top.contains(file));
+            files.extend(others.cloned());
+        }
+    }
+    let mut shown = BTreeMap::new();
+    for (at, own) in found.iter().enumerate() {
+        let top = &found[tops[at]];
+        let project = top.head.cwd.as_deref().map(project_key);
+        let project = project.filter(|project| !project.is_empty());
+        let project = PathBuf::from(project.as_deref().unwrap_or(UNKNOWN_PROJECT));
+        let layout = SessionLayout::CLIENT;
+        let session_id = file_id(&top.session.id);
+        let of_session = layout.session_of(&project.join(&session_id));
+        let agent_id = (tops[at] != at).then(|| file_id(&own.session.id));
+        let path = match &agent_id {
+            Some(agent) => {
+                layout.session_of(&layout.subagents(&of_session).join(format!("agent-{agent}")))
+            }
+            None => of_session,
+        };
+        let entry = Shown {
+            id: own.session.id.clone(),
+            files: own.session.files.clone(),
+            beside: own.beside.clone(),
+            version: own.version,
+            has_folder_of_rows: own.has_folder_of_rows,
+            session_id,
+            agent_id,
+            of_subagents: files_of_subagents.remove(&at).unwrap_or_default(),
+        };
+        shown.insert(path, entry);
+    }
+    shown
 }
 
 /// Returns the session that started a subagent, or the one that started that one; a session that is not a subagent itself.
-fn top_of(sessions: &[(Session, Head)], by_id: &HashMap<&str, usize>, at: usize) -> usize {
+fn top_of(found: &[Found], by_id: &HashMap<&str, usize>, at: usize) -> usize {
     let mut top = at;
     let mut seen = HashSet::from([at]);
-    while let Some(parent) = &sessions[top].1.subagent_of
+    while let Some(parent) = &found[top].head.subagent_of
         && let Some(&next) = by_id.get(&**parent)
         && seen.insert(next)
     {

@@ -1,12 +1,14 @@
 //! A session as an open file: its lines are written when they are read.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use transcript_storage::{Metadata, ReadFile};
 
-use super::catalogue::Shown;
-use super::conversions::{Conversions, Converted, io_error, lock};
+use super::conversions::{Converted, io_error};
+use super::home::Home;
+use super::lock::lock;
 
 /// The length of lines that are kept together, in bytes.
 const BLOCK_LEN: usize = 256 << 10;
@@ -14,8 +16,9 @@ const BLOCK_LEN: usize = 256 << 10;
 /// An open session.
 #[derive(Debug)]
 pub(super) struct SessionAsFile {
-    conversions: Arc<Conversions>,
-    shown: Shown,
+    home: Arc<Home>,
+    /// Its path below the home folder.
+    below: PathBuf,
     state: Mutex<State>,
 }
 
@@ -33,12 +36,12 @@ struct Block {
 }
 
 impl SessionAsFile {
-    pub(super) fn open(conversions: &Arc<Conversions>, shown: &Shown) -> io::Result<Self> {
-        let converted = conversions.convert(shown)?;
+    pub(super) fn open(home: &Arc<Home>, below: &Path) -> io::Result<Self> {
+        let converted = home.convert(below)?;
         let block = Block::default();
         Ok(Self {
-            conversions: Arc::clone(conversions),
-            shown: shown.clone(),
+            home: Arc::clone(home),
+            below: below.to_owned(),
             state: Mutex::new(State { converted, block }),
         })
     }
@@ -60,10 +63,10 @@ impl ReadFile for SessionAsFile {
 
     /// The file grows with its source: what is read afterwards is what these properties describe.
     fn metadata(&self) -> io::Result<Metadata> {
-        let metadata = self.conversions.metadata(&self.shown)?;
+        let metadata = self.home.metadata(&self.below)?;
         let mut state = lock(&self.state);
         if metadata.len != state.converted.len() {
-            state.converted = self.conversions.convert(&self.shown)?;
+            state.converted = self.home.convert(&self.below)?;
             state.block = Block::default();
         }
         Ok(metadata)

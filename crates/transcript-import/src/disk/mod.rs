@@ -4,11 +4,18 @@ mod catalogue;
 mod conversions;
 mod file;
 mod head;
+mod home;
+mod known;
+mod lists;
+mod lock;
+mod memory;
+mod sessions;
+mod shown;
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use transcript_storage::{
     Entries, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter, entries_below,
@@ -18,9 +25,9 @@ use crate::dialect::Policy;
 use crate::source::Store;
 use crate::{Agent, Conversation, Error, agent_of_file, dialect};
 
-use catalogue::{Catalogue, Shown};
-use conversions::{Conversions, Converted, io_error, lock};
+use conversions::Converted;
 use file::SessionAsFile;
+use home::Home;
 
 /// A disk on which each session of an agent's home folder is a file of our own format.
 ///
@@ -52,13 +59,7 @@ use file::SessionAsFile;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct ImportDisk {
-    disk: Arc<dyn ReadDisk>,
-    agent: Agent,
-    home: PathBuf,
-    conversions: Arc<Conversions>,
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
-}
+pub struct ImportDisk(Arc<Home>);
 
 impl ImportDisk {
     /// Shows the sessions in the home folder of an agent, or those in one file of it, on `disk`.
@@ -75,34 +76,50 @@ impl ImportDisk {
         home: impl Into<PathBuf>,
         policy: Policy,
     ) -> Self {
-        let home = home.into();
-        let conversions = Conversions::new(Arc::clone(&disk), agent, home.clone(), policy);
-        Self {
-            disk,
-            agent,
-            home,
-            conversions: Arc::new(conversions),
-            catalogue: Mutex::default(),
-        }
+        Self(Arc::new(Home::new(disk, agent, home.into(), policy)))
+    }
+
+    /// Uses what is known of sessions that have not changed since an earlier process kept it in a folder of this machine: their
+    /// lengths then need no conversion. A folder without that, or with a damaged file, has no effect. Only the first call counts.
+    pub fn remember_in(&self, folder: &Path) {
+        self.0.remember_in(folder);
+    }
+
+    /// Keeps what is known about the sessions in the folder of [`remember_in`](Self::remember_in), if something is new, as far as
+    /// the folder can be written.
+    pub fn keep_memory(&self) {
+        self.0.keep_memory();
     }
 
     /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> Agent {
-        self.agent
+        self.0.agent
     }
 
     /// Returns the home folder of the agent.
     #[must_use]
     pub fn home(&self) -> &Path {
-        &self.home
+        &self.0.path
     }
 
     /// Returns whether the folder looks like the home folder of the agent, or is one file with a session of it.
     #[must_use]
     pub fn has_store(&self) -> bool {
-        let store = self.store();
-        dialect(self.agent).has_store(store) || self.disk.is_file(&self.home)
+        dialect(self.agent()).has_store(self.0.store()) || self.0.disk.is_file(self.home())
+    }
+
+    /// Returns whether a session, or a folder with one, is at a path. No session is read for it.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(self.home()) else {
+            return false;
+        };
+        if below.as_os_str().is_empty() {
+            return self.0.disk.exists(path);
+        }
+        let catalogue = self.0.catalogue();
+        catalogue.is_ok_and(|catalogue| catalogue.has(below))
     }
 
     /// Returns the path of the file that shows the session which a file of the agent belongs to.
@@ -110,8 +127,8 @@ impl ImportDisk {
     /// # Errors
     /// When the system fails.
     pub fn path_of(&self, file: &Path) -> io::Result<Option<PathBuf>> {
-        let catalogue = self.read_catalogue()?;
-        Ok(catalogue.path_of(file).map(|path| self.home.join(path)))
+        let catalogue = self.0.read_catalogue()?;
+        Ok(catalogue.path_of(file).map(|path| self.home().join(path)))
     }
 
     /// Returns the conversation that a file shows.
@@ -119,39 +136,17 @@ impl ImportDisk {
     /// # Errors
     /// As [`NotFound`](io::ErrorKind::NotFound) when there is no such file; when the system fails.
     pub fn conversation(&self, path: &Path) -> io::Result<ShownConversation> {
-        let shown = self.shown(path)?;
-        Ok(ShownConversation(self.conversions.convert(&shown)?))
+        Ok(ShownConversation(self.0.convert(self.file_below(path)?)?))
     }
 
-    fn store(&self) -> Store<'_> {
-        Store {
-            disk: &*self.disk,
-            path: &self.home,
-        }
-    }
-
-    fn read_catalogue(&self) -> io::Result<Arc<Catalogue>> {
-        let catalogue = Catalogue::read(self.store(), self.agent).map_err(io_error)?;
-        let catalogue = Arc::new(catalogue);
-        *lock(&self.catalogue) = Some(Arc::clone(&catalogue));
-        Ok(catalogue)
-    }
-
-    /// Returns what a file shows. The list of sessions is read again when it does not have the file.
-    fn shown(&self, path: &Path) -> io::Result<Shown> {
-        let below = path.strip_prefix(&self.home);
+    /// Returns the path of a file of a session below the home folder.
+    fn file_below<'p>(&self, path: &'p Path) -> io::Result<&'p Path> {
+        let below = path.strip_prefix(self.home());
         let below = below.map_err(|_| io::ErrorKind::NotFound)?;
         if below.extension() != Some(OsStr::new("jsonl")) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let known = lock(&self.catalogue).clone();
-        let known = known.and_then(|catalogue| catalogue.shown.get(below).cloned());
-        if let Some(shown) = known {
-            return Ok(shown);
-        }
-        let catalogue = self.read_catalogue()?;
-        let shown = catalogue.shown.get(below).cloned();
-        shown.ok_or_else(|| io::ErrorKind::NotFound.into())
+        Ok(below)
     }
 }
 
@@ -169,19 +164,18 @@ impl std::ops::Deref for ShownConversation {
 
 impl ReadDisk for ImportDisk {
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let shown = self.shown(path)?;
-        Ok(Arc::new(SessionAsFile::open(&self.conversions, &shown)?))
+        let below = self.file_below(path)?;
+        Ok(Arc::new(SessionAsFile::open(&self.0, below)?))
     }
 
-    /// A list of the home folder reads the list of sessions again; folders below it are as they were then.
+    /// A list of the home folder reads the list of sessions again; folders below it are as they were a short time ago.
     fn list(&self, folder: &Path) -> io::Result<Entries> {
-        let below = folder.strip_prefix(&self.home);
+        let below = folder.strip_prefix(self.home());
         let below = below.map_err(|_| io::ErrorKind::NotFound)?;
-        let known = lock(&self.catalogue).clone();
-        let known = known.filter(|_| !below.as_os_str().is_empty());
-        let catalogue = match known {
-            Some(catalogue) => catalogue,
-            None => self.read_catalogue()?,
+        let catalogue = if below.as_os_str().is_empty() {
+            self.0.read_catalogue()?
+        } else {
+            self.0.catalogue()?
         };
         let entries = entries_below(below, catalogue.shown.keys());
         let entries = match entries {
@@ -193,15 +187,16 @@ impl ReadDisk for ImportDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        if path == self.home {
-            self.disk.metadata(path)?;
+        if path == self.home() {
+            self.0.disk.metadata(path)?;
             return Ok(Metadata::of_folder_in_memory());
         }
-        if let Ok(shown) = self.shown(path) {
-            return self.conversions.metadata(&shown);
+        if let Ok(below) = self.file_below(path)
+            && self.0.shown(below).is_ok()
+        {
+            return self.0.metadata(below);
         }
-        let has_entries = self.list(path)?.next().is_some();
-        let folder = has_entries.then(Metadata::of_folder_in_memory);
+        let folder = self.has(path).then(Metadata::of_folder_in_memory);
         folder.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 

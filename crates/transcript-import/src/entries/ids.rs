@@ -59,7 +59,11 @@ pub(super) fn response_id(of: &Conversation, first: NodeId, origin: Origin) -> S
         }
         Origin::Made(line) => format!("{agent}\nresponse\n{}\n{line}", of.metadata.id),
     };
-    let id = Uuid::new_v5(&NAMESPACE, key.as_bytes());
+    response_name(Uuid::new_v5(&NAMESPACE, key.as_bytes()))
+}
+
+/// Returns the name of a response with this id.
+pub(super) fn response_name(id: Uuid) -> String {
     format!("msg_{}", id.simple())
 }
 

@@ -1,6 +1,8 @@
 //! The bytes of one line.
 
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hasher};
 
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
@@ -9,11 +11,12 @@ use transcript_format::object::{JsonKind, Raw};
 use transcript_format::time;
 use uuid::Uuid;
 
-use super::ids::{line_id, origin_of, response_id};
+use super::ids::{line_id, origin_of, response_id, response_name};
 use super::plan::{Line, Planned, Standing, UnknownRecords, What, is_of_model};
 use crate::content::{Content, Image, ImageData};
 use crate::conversation::{Conversation, Damage, DamageKind, Node, NodeId, NodeKind, Usage};
 use crate::place::Place;
+use crate::text::Text;
 use crate::{Agent, Error};
 
 /// The key of the origin of a line: its agent, and where the record is that it was made from.
@@ -26,8 +29,34 @@ const DEFAULT_MEDIA_TYPE: &str = "image/png";
 const UNKNOWN_MODEL: &str = "unknown";
 
 pub(super) fn write(plan: &Planned, at: usize, to: &mut Vec<u8>) -> Result<(), Error> {
-    let writing = Writing { plan, at };
-    let line = plan.lines[at];
+    let entry = entry(Writing {
+        plan,
+        at,
+        outline: None,
+    })?;
+    to.extend_from_slice(entry.text().as_bytes());
+    to.push(b'\n');
+    Ok(())
+}
+
+/// Returns the length of a line with its line feed, and adds what distinguishes its bytes from others to a hash. No text of the
+/// conversation is read for it, except for the inputs of calls.
+pub(super) fn measure(plan: &Planned, at: usize, hash: &mut impl Hasher) -> Result<u64, Error> {
+    let outline = Outline::default();
+    let entry = entry(Writing {
+        plan,
+        at,
+        outline: Some(&outline),
+    })?;
+    let text = entry.text();
+    hash.write(text.as_bytes());
+    hash.write_u64(outline.hash.borrow().finish());
+    Ok(text.len() as u64 + outline.more.get() + 1)
+}
+
+fn entry(writing: Writing<'_>) -> Result<NewEntry, Error> {
+    let plan = writing.plan;
+    let line = plan.lines[writing.at];
     let of = &plan.conversation;
     let engine_line = || make::engine_line(&ObjectBuf::new());
     let (entry, imported) = match line.what {
@@ -57,10 +86,30 @@ pub(super) fn write(plan: &Planned, at: usize, to: &mut Vec<u8>) -> Result<(), E
         What::Node(id, standing) => writing.node(line, id, standing)?,
     };
     let entry = entry.session_id(&plan.session_id);
-    let entry = entry.with(IMPORTED_KEY, imported);
-    to.extend_from_slice(entry.text().as_bytes());
-    to.push(b'\n');
-    Ok(())
+    Ok(entry.with(IMPORTED_KEY, imported))
+}
+
+/// What a line has without its texts: a character stands for each of them.
+#[derive(Default)]
+struct Outline {
+    /// The number of bytes that the texts take beyond those characters.
+    more: Cell<u64>,
+    /// The hash of the texts.
+    hash: RefCell<DefaultHasher>,
+}
+
+impl Outline {
+    /// Returns what stands for a text.
+    fn text(&self, text: &Text) -> String {
+        const STAND_IN: &str = "x";
+        if text.is_empty() {
+            return String::new();
+        }
+        let more = text.written_len() - STAND_IN.len() as u64;
+        self.more.set(self.more.get() + more);
+        text.add_to(&mut *self.hash.borrow_mut());
+        STAND_IN.to_owned()
+    }
 }
 
 /// A line while it is written.
@@ -68,6 +117,8 @@ pub(super) fn write(plan: &Planned, at: usize, to: &mut Vec<u8>) -> Result<(), E
 struct Writing<'e> {
     plan: &'e Planned,
     at: usize,
+    /// If only its length is wanted.
+    outline: Option<&'e Outline>,
 }
 
 impl<'e> Writing<'e> {
@@ -75,8 +126,12 @@ impl<'e> Writing<'e> {
         &self.plan.conversation
     }
 
-    /// Returns the id of a line.
+    /// Returns the id of a line. For the length any id does; where the line comes from is a part of it as well.
     fn id(self, at: u32) -> Uuid {
+        if let Some(outline) = self.outline {
+            outline.hash.borrow_mut().write_u32(at);
+            return Uuid::nil();
+        }
         let line = self.plan.lines.get(at as usize);
         let (kind, origin) = match line.map(|line| (line.what, line.parent)) {
             Some((What::Node(id, _), _)) => ("node", origin_of(self.of(), id, at)),
@@ -149,7 +204,7 @@ impl<'e> Writing<'e> {
         standing: Standing,
     ) -> Result<(NewEntry, ObjectBuf), Error> {
         let node = self.of().node(id);
-        let content = self.of().content(id)?;
+        let content = self.content(id)?;
         let entry = if is_of_model(node) {
             self.answer(line, node, &content)
         } else {
@@ -162,6 +217,35 @@ impl<'e> Writing<'e> {
             None => self.of_agent(),
         };
         Ok((entry, origin))
+    }
+
+    /// Returns what a line says of the content of a node.
+    fn content(self, id: NodeId) -> Result<Content, Error> {
+        let Some(outline) = self.outline else {
+            return self.of().content(id);
+        };
+        let (kind, stored) = (self.of().node(id).kind, self.of().stored(id));
+        let is_call = kind == NodeKind::ToolCall;
+        let text = stored.text.as_ref().filter(|_| !is_call);
+        let has_output = !is_of_model(self.of().node(id)) && text.is_none();
+        let output = stored.output.as_ref().filter(|_| has_output);
+        let input = stored.input.as_ref().filter(|_| is_call);
+        Ok(Content {
+            text: text.map(|text| outline.text(text)),
+            name: stored.name.as_deref().map(str::to_owned),
+            call_id: stored.call_id.as_deref().map(str::to_owned),
+            input: input.map(|input| self.of().input(input)).transpose()?,
+            output: output.map(|output| outline.text(output)),
+            is_error: stored.is_error,
+            images: stored.images.to_vec(),
+        })
+    }
+
+    fn text(self, text: &Text) -> Result<String, Error> {
+        match self.outline {
+            Some(outline) => Ok(outline.text(text)),
+            None => self.of().text(text),
+        }
     }
 
     /// Returns where a node lies; of a summary that the agent puts into a message of its own, where the summary does.
@@ -206,8 +290,12 @@ impl<'e> Writing<'e> {
     ) -> Result<NewEntry, Error> {
         let text = content.text.as_deref().or(content.output.as_deref());
         let text = text.unwrap_or_default();
-        let images = self.images(content)?;
-        if let (true, Some(call)) = (line.answers, &content.call_id) {
+        let call = content.call_id.as_ref().filter(|_| line.answers);
+        let images = match (call, node.kind) {
+            (Some(_), _) | (None, NodeKind::User) => self.images(content)?,
+            _ => None,
+        };
+        if let Some(call) = call {
             let result = match images {
                 None => make::ToolResult::text(call, text),
                 Some(images) => make::ToolResult::blocks(call, &raw(&with_text(&images, text))),
@@ -215,7 +303,7 @@ impl<'e> Writing<'e> {
             let failed = content.is_error.then(|| result.clone().failed());
             return Ok(make::tool_result(failed.unwrap_or(result)));
         }
-        if let (Some(images), NodeKind::User) = (images, node.kind) {
+        if let Some(images) = images {
             return Ok(make::user_blocks(&raw(&with_text(&images, text))));
         }
         Ok(match (node.kind, standing) {
@@ -241,12 +329,12 @@ impl<'e> Writing<'e> {
                     "media_type",
                     image.media_type.as_deref().unwrap_or(DEFAULT_MEDIA_TYPE),
                 )
-                .with("data", &*self.of().text(data)?),
+                .with("data", &*self.text(data)?),
             ImageData::Url(url) => ObjectBuf::new()
                 .with("type", "url")
-                .with("url", &*self.of().text(url)?),
+                .with("url", &*self.text(url)?),
             ImageData::Path(path) => {
-                let text = format!("[image: {}]", self.of().text(path)?);
+                let text = format!("[image: {}]", self.text(path)?);
                 return Ok(text_block(&text).into());
             }
             ImageData::Unknown => return Ok(text_block("[image]").into()),
@@ -295,6 +383,10 @@ impl<'e> Writing<'e> {
     }
 
     fn response(self, line: Line) -> String {
+        if let Some(outline) = self.outline {
+            outline.hash.borrow_mut().write_u32(line.response);
+            return response_name(Uuid::nil());
+        }
         let first = self.plan.lines.get(line.response as usize);
         let first = first.and_then(|line| match line.what {
             What::Node(id, _) => Some(id),

@@ -15,6 +15,7 @@ mod ids;
 mod line;
 mod plan;
 
+use std::hash::Hasher;
 use std::path::PathBuf;
 
 use crate::Error;
@@ -69,6 +70,18 @@ impl Entries {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.lines.is_empty()
+    }
+
+    /// Returns the length of a line in bytes, with its line feed, and adds what distinguishes it from other lines to `hash`. Texts that
+    /// stay in their sources are not read for it.
+    ///
+    /// # Errors
+    /// When the input of a call cannot be read.
+    ///
+    /// # Panics
+    /// When there are not as many lines.
+    pub fn measure(&self, line: usize, hash: &mut impl Hasher) -> Result<u64, Error> {
+        line::measure(&self.0, line, hash)
     }
 
     /// Appends a line, with its line feed.

@@ -12,6 +12,7 @@ use crate::dialect::Policy;
 use crate::escapes::Fingerprint;
 use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
+use crate::node_ids::NodeIds;
 use crate::parts::{Made, call_of, nodes_of};
 use crate::strings::{boxed, objects, string};
 use crate::text::{Text, TextBuilder};
@@ -33,7 +34,7 @@ pub(super) struct Log {
 #[derive(Clone)]
 pub(super) struct Message {
     id: Id,
-    pub(super) nodes: Box<[NodeId]>,
+    pub(super) nodes: NodeIds,
     /// Whether it goes to the model: notes and commands do not.
     pub(super) is_sent: bool,
     /// Whether it is a prompt or an answer.
@@ -234,7 +235,7 @@ impl Log {
         let list: Vec<Message> = messages
             .filter_map(|message| self.message(to, record, &message))
             .collect();
-        let nodes: Box<[NodeId]> = list
+        let nodes: NodeIds = list
             .iter()
             .flat_map(|message| message.nodes.clone())
             .collect();

@@ -67,6 +67,18 @@ impl Dialect for Gemini {
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
         let session = self.session(store, id)?;
+        Self::read_of(store, &session, policy)
+    }
+}
+
+impl Gemini {
+    /// Reads a session whose files are known.
+    pub(crate) fn read_of(
+        store: Store<'_>,
+        session: &Session,
+        policy: Policy,
+    ) -> Result<Conversation, Error> {
+        let id = &session.id;
         let mut to = Conversation::new(Agent::Gemini, id);
         let mut logs = Vec::new();
         for path in &session.files {
@@ -78,13 +90,13 @@ impl Dialect for Gemini {
             }
             logs.push(log);
         }
-        for path in subagents(store, &session)? {
+        for path in subagents(store, session)? {
             let mut log = Log::after(None, policy);
             lines::read(store, &path, &mut to, &mut log)?;
             to.branch(BranchKind::Subagent, log.nodes().collect());
         }
-        to.metadata.cwd = cwd(store, &session);
-        to.metadata.subagent_of = parent(&session);
+        to.metadata.cwd = cwd(store, session);
+        to.metadata.subagent_of = parent(session);
         choose(&mut to, logs, policy);
         Ok(to.finish())
     }

@@ -8,7 +8,6 @@ use transcript_format::object::Object;
 use super::rows::{Info, Revert, Row, Rows};
 use crate::conversation::{Conversation, Holds, Part, Usage};
 use crate::place::{Place, SourceId};
-use crate::source::Store;
 use crate::sqlite::{Database, Failure, text};
 use crate::strings::string;
 
@@ -21,8 +20,8 @@ const KNOWN_TABLES: [&str; 4] = [
 ];
 
 /// The tables of a database, asked for one session.
-pub(super) struct Tables {
-    database: Database,
+pub(super) struct Tables<'d> {
+    database: &'d Database,
     id: String,
     session: Table,
     message: Table,
@@ -37,34 +36,18 @@ struct Table {
     columns: BTreeSet<String>,
 }
 
-/// Returns the ids of the sessions of a database, oldest first.
-pub(super) fn ids(store: Store<'_>, path: &Path) -> Result<Vec<String>, Failure> {
-    let database = Database::open(store, path)?;
-    let mut ids = Vec::new();
-    if database.columns("session")?.is_empty() {
-        return Ok(ids);
-    }
-    let question = "SELECT id FROM session ORDER BY time_created, id";
-    database.each(question, [], |row| {
-        ids.push(text(row, 0)?.0);
-        Ok(())
-    })?;
-    Ok(ids)
-}
-
-impl Tables {
+impl<'d> Tables<'d> {
     pub(super) fn open(
-        store: Store<'_>,
+        database: &'d Database,
         path: &Path,
         id: &str,
         to: &mut Conversation,
     ) -> Result<Self, Failure> {
-        let database = Database::open(store, path)?;
         let mut table = |name: &str| -> Result<Table, Failure> {
             let columns = database.columns(name)?;
             let source = to.add_table(path.to_owned(), name);
             if !columns.is_empty() {
-                to.sources[source.index()].len = len_of(&database, name)?;
+                to.sources[source.index()].len = len_of(database, name)?;
             }
             Ok(Table { source, columns })
         };
@@ -194,7 +177,7 @@ impl Tables {
     }
 }
 
-impl Rows for Tables {
+impl Rows for Tables<'_> {
     type Error = Failure;
 
     fn is_damaged(&self) -> bool {
@@ -213,7 +196,7 @@ impl Rows for Tables {
     }
 
     fn messages(&mut self) -> Result<Vec<Row>, Failure> {
-        let question = "SELECT rowid, id, '', time_created, data FROM message \
+        let question = "SELECT rowid, id, '', time_created, '' FROM message \
              WHERE session_id = ?1 ORDER BY time_created, id";
         let mut rows = Vec::new();
         self.rows(&self.message, question, [&self.id], &mut |row| {
@@ -222,14 +205,35 @@ impl Rows for Tables {
         Ok(rows)
     }
 
-    fn parts(&mut self, message: &str) -> Result<Vec<Row>, Failure> {
+    fn text_sources(&self) -> Option<[SourceId; 2]> {
+        Some([self.part.source, self.event.source])
+    }
+
+    fn load(&mut self, row: Row) -> Result<Row, Failure> {
+        let tables = [
+            (&self.message, "message"),
+            (&self.part, "part"),
+            (&self.event, "event"),
+        ];
+        let table = tables
+            .into_iter()
+            .find(|(table, _)| table.source == row.place.source);
+        let (Some((_, name)), Ok(number)) = (table, i64::try_from(row.place.offset)) else {
+            return Ok(row);
+        };
+        let mut row = row;
+        let question = format!("SELECT data FROM {name} WHERE rowid = ?1");
+        self.database.each(&question, [number], |found| {
+            (row.data, row.is_utf8) = text(found, 0)?;
+            Ok(())
+        })?;
+        Ok(row)
+    }
+
+    fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Failure> {
         let question = "SELECT rowid, id, message_id, time_created, data FROM part \
              WHERE message_id = ?1 AND session_id = ?2 ORDER BY id";
-        let mut rows = Vec::new();
-        self.rows(&self.part, question, [message, &self.id], &mut |row| {
-            rows.push(row);
-        })?;
-        Ok(rows)
+        self.rows(&self.part, question, [message, &self.id], take)
     }
 
     fn lost_parts(&mut self, known: &BTreeSet<Place>) -> Result<Vec<Row>, Failure> {
@@ -277,7 +281,7 @@ impl Rows for Tables {
                 places.extend(place(source, row.get(0)?));
                 Ok(())
             })?;
-            to.sources[source.index()].len = len_of(&self.database, &name)?;
+            to.sources[source.index()].len = len_of(self.database, &name)?;
             for place in places {
                 let holds = if KNOWN_TABLES.contains(&&*name) {
                     Holds::Raw(name.clone().into())

@@ -8,11 +8,12 @@ use transcript_format::object::{Object, Raw};
 
 use super::message::{Message, add_part, hold, json_of};
 use super::part;
-use super::rows::{Info, Row};
+use super::rows::{Info, Row, Rows, repaired};
+use super::texts::RowTexts;
+use crate::Error;
 use crate::content::StoredContent;
-use crate::conversation::{BranchKind, Conversation, Holds};
+use crate::conversation::{BranchKind, Conversation, Holds, NodeId};
 use crate::strings::string;
-use crate::text::Piece;
 
 /// What the events say beyond the rows of the messages and parts.
 pub(super) struct Events {
@@ -29,14 +30,18 @@ pub(super) struct Events {
     removals: u32,
     /// Whether the last event was a removal.
     is_removing: bool,
-    /// Versions of parts that say something else than the row does.
+    /// Versions of parts that say something else than the row does, with the ids of the messages; to be [loaded](loaded).
     other_versions: Vec<(String, Row)>,
+    /// Whether the JSON of a row can be loaded again.
+    can_load: bool,
+    /// Why a text of a part cannot be read.
+    failure: Option<Error>,
 }
 
-/// What a part with a row says.
+/// A part with a row.
 struct Current {
     message: String,
-    text: String,
+    nodes: Vec<NodeId>,
     /// The last version that said something else: its text and its place in the list of versions.
     other: Option<(String, usize)>,
 }
@@ -45,7 +50,7 @@ struct Current {
 pub(super) struct Past {
     pub(super) info: Option<Info>,
     pub(super) messages: Vec<Message>,
-    /// Parts of any message.
+    /// Parts of any message, to be [loaded](loaded).
     pub(super) parts: Vec<Row>,
     /// The removals of messages and parts, by the id. Those with one number were made together.
     pub(super) removed: HashMap<String, u32>,
@@ -53,16 +58,15 @@ pub(super) struct Past {
 
 impl Events {
     /// Begins with the messages that have rows.
-    pub(super) fn new(to: &Conversation, messages: &[Message]) -> Self {
+    pub(super) fn new(messages: &[Message], can_load: bool) -> Self {
         let parts = messages.iter().flat_map(|message| {
             let parts = message.parts.iter();
             parts.map(|part| (message.id.clone(), part))
         });
         let current = parts.map(|(message, part)| {
-            let contents = part.nodes.iter().map(|id| to.stored(*id));
             let current = Current {
                 message,
-                text: said(contents),
+                nodes: part.nodes.clone(),
                 other: None,
             };
             (part.id.clone(), current)
@@ -77,6 +81,8 @@ impl Events {
             removals: 0,
             is_removing: false,
             other_versions: Vec::new(),
+            can_load,
+            failure: None,
         }
     }
 
@@ -156,17 +162,31 @@ impl Events {
         };
         self.removed.remove(&id);
         let message = string(&part, "messageID").unwrap_or_default();
-        let version = version_of(row, raw, id.clone(), message);
+        let mut version = version_of(row, raw, id.clone(), message);
+        if self.can_load {
+            version.data = String::new();
+        }
         let Some(current) = self.current.get_mut(&id) else {
             if let Some(older) = self.past_parts.insert(id, version) {
                 hold(to, older.place, Holds::Raw("message.part.updated".into()));
             }
             return None;
         };
-        let contents = part::read(&part, true).contents;
-        let text = said(contents.iter().map(|(_, content)| content));
-        if current.text.starts_with(&text) {
+        let contents = part::read(&part, true, &mut RowTexts::held()).contents;
+        let text = said(to, contents.iter().map(|(_, content)| content));
+        // Most versions are from before the first text.
+        let text = text.unwrap_or_default();
+        let of_row = || said(to, current.nodes.iter().map(|id| to.stored(*id)));
+        if text.is_empty() {
             return same();
+        }
+        match of_row() {
+            Ok(of_row) if of_row.starts_with(&text) => return same(),
+            Ok(_) => {}
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                return same();
+            }
         }
         match &mut current.other {
             // The text grew while it was written.
@@ -184,15 +204,25 @@ impl Events {
     }
 
     /// Adds the other versions of parts as a branch, and returns the messages and parts without rows.
-    pub(super) fn finish(self, to: &mut Conversation, messages: &[Message]) -> Past {
+    pub(super) fn finish<R: Rows>(
+        self,
+        to: &mut Conversation,
+        texts: &mut RowTexts,
+        rows: &mut R,
+        messages: &[Message],
+    ) -> Result<Past, R::Error> {
+        if let Some(error) = self.failure {
+            return Err(error.into());
+        }
         let by_id: HashMap<&str, &Message> = messages
             .iter()
             .map(|message| (&*message.id, message))
             .collect();
         let mut superseded = Vec::new();
         for (message, row) in self.other_versions {
+            let row = loaded(rows, row)?;
             let message = by_id.get(&*message);
-            let part = message.and_then(|message| add_part(to, message, &row));
+            let part = message.and_then(|message| add_part(to, texts, message, &row));
             superseded.extend(part.into_iter().flat_map(|part| part.nodes));
         }
         to.branch(BranchKind::Superseded, superseded);
@@ -203,12 +233,12 @@ impl Events {
             let created = time.and_then(|time| time.i64("created"));
             Some(Message::of_json(&info, row.id, created.unwrap_or_default()))
         });
-        Past {
+        Ok(Past {
             info: self.info,
             messages: past.collect(),
             parts: self.past_parts.into_values().collect(),
             removed: self.removed,
-        }
+        })
     }
 }
 
@@ -224,13 +254,27 @@ fn version_of(event: &Row, json: Raw<'_>, id: String, of: String) -> Row {
     }
 }
 
-/// Returns all that contents say, to compare versions of a part. Texts of rows are held.
-fn said<'a>(contents: impl Iterator<Item = &'a StoredContent>) -> String {
+/// Returns the version of a part that an event holds, with its JSON.
+pub(super) fn loaded<R: Rows>(rows: &mut R, version: Row) -> Result<Row, R::Error> {
+    if !version.data.is_empty() {
+        return Ok(version);
+    }
+    let mut event = rows.load(version)?;
+    let part = |json: &str| {
+        let data = Object::parse(json).ok()?;
+        Some(data.get("part")?.text().to_owned())
+    };
+    // Its damage was reported when it was read first.
+    let found = part(&event.data).or_else(|| part(&repaired(&event.data)?));
+    event.data = found.unwrap_or_default();
+    Ok(event)
+}
+
+/// Returns all that contents say, to compare versions of a part.
+fn said<'a>(
+    to: &Conversation,
+    contents: impl Iterator<Item = &'a StoredContent>,
+) -> Result<String, Error> {
     let texts = contents.flat_map(|content| [&content.text, &content.output]);
-    let pieces = texts.flatten().flat_map(|text| text.pieces());
-    let held = pieces.filter_map(|piece| match piece {
-        Piece::Held(text) => Some(&**text),
-        Piece::Stored(_) => None,
-    });
-    held.collect()
+    texts.flatten().map(|text| to.text(text)).collect()
 }

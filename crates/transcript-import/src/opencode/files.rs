@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
+use super::listed::Listed;
 use super::rows::{Info, Row, Rows, repaired};
 use crate::Error;
 use crate::conversation::Conversation;
 use crate::dialect::Session;
+use crate::document;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
 
@@ -34,6 +36,23 @@ pub(super) fn sessions(store: Store<'_>) -> Result<Vec<Session>, Error> {
         files: vec![path],
     });
     Ok(sessions.collect())
+}
+
+/// Returns what the file of a session says about where it is shown.
+pub(super) fn describe(store: Store<'_>, session: &Session) -> Result<Listed, Error> {
+    let describe = |info: &Object<'_>| {
+        let info = Info::of_json(info);
+        Some((info.directory, info.parent))
+    };
+    let file = session.files.first();
+    let described = file.map(|file| document::begin(store, file, describe));
+    let (directory, parent) = described.transpose()?.flatten().unwrap_or_default();
+    Ok(Listed {
+        id: session.id.clone(),
+        directory,
+        parent,
+        version: None,
+    })
 }
 
 /// Returns the id that a file is named after.
@@ -147,12 +166,13 @@ impl Rows for Files {
         Ok(std::mem::take(&mut self.messages))
     }
 
-    fn parts(&mut self, message: &str) -> Result<Vec<Row>, Error> {
-        let (of_message, rest) = std::mem::take(&mut self.parts)
+    fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Error> {
+        let (of_message, rest): (Vec<Row>, _) = std::mem::take(&mut self.parts)
             .into_iter()
             .partition(|part| part.of == message);
         self.parts = rest;
-        Ok(of_message)
+        of_message.into_iter().for_each(take);
+        Ok(())
     }
 
     fn lost_parts(&mut self, _: &BTreeSet<Place>) -> Result<Vec<Row>, Error> {

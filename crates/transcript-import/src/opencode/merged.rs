@@ -6,6 +6,7 @@ use transcript_format::object::Object;
 
 use super::message::{Message, add_part, hold};
 use super::rows::Row;
+use super::texts::RowTexts;
 use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId};
 
 /// The messages with rows, while those without are sorted in.
@@ -79,7 +80,7 @@ impl Merged {
     }
 
     /// Adds parts with rows whose messages have none.
-    pub(super) fn add_lost(&mut self, to: &mut Conversation, rows: Vec<Row>) {
+    pub(super) fn add_lost(&mut self, to: &mut Conversation, texts: &mut RowTexts, rows: Vec<Row>) {
         let mut by_message: BTreeMap<String, Vec<Row>> = BTreeMap::new();
         for row in rows {
             to.report(row.place, DamageKind::LostParent);
@@ -87,23 +88,22 @@ impl Merged {
             by_message.entry(row.of.clone()).or_default().push(row);
         }
         for rows in by_message.into_values() {
-            rows.iter().for_each(|row| self.add_part(to, row, &rows));
+            rows.iter()
+                .for_each(|row| self.add_part(to, texts, row, &rows));
         }
     }
 
-    /// Adds parts that only events hold.
-    pub(super) fn add_past(&mut self, to: &mut Conversation, rows: Vec<Row>) {
-        for row in rows {
-            if self.lost.contains(&row.id) {
-                hold(to, row.place, Holds::Raw("message.part.updated".into()));
-            } else {
-                self.add_part(to, &row, std::slice::from_ref(&row));
-            }
+    /// Adds a part that only an event holds.
+    pub(super) fn add_past(&mut self, to: &mut Conversation, texts: &mut RowTexts, row: &Row) {
+        if self.lost.contains(&row.id) {
+            hold(to, row.place, Holds::Raw("message.part.updated".into()));
+        } else {
+            self.add_part(to, texts, row, std::slice::from_ref(row));
         }
     }
 
     /// Adds one of the parts that are known of a message.
-    fn add_part(&mut self, to: &mut Conversation, row: &Row, known: &[Row]) {
+    fn add_part(&mut self, to: &mut Conversation, texts: &mut RowTexts, row: &Row, known: &[Row]) {
         let removal = self.removed.get(&row.id).or(self.removed.get(&row.of));
         let of_whole = (!self.is_damaged).then_some(u32::MAX);
         let removal = removal.copied().or(of_whole);
@@ -114,7 +114,7 @@ impl Merged {
                 past.or_insert_with(|| stand_in(row.of.clone(), known))
             }
         };
-        let Some(part) = add_part(to, message, row) else {
+        let Some(part) = add_part(to, texts, message, row) else {
             return;
         };
         let Some(removal) = removal else {

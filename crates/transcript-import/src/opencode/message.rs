@@ -1,9 +1,12 @@
 //! A message and its parts.
 
+use std::borrow::Cow;
+
 use transcript_format::object::Object;
 
 use super::part::{self, PartKind};
 use super::rows::{Row, repaired, usage};
+use super::texts::RowTexts;
 use crate::conversation::{Conversation, DamageKind, Holds, Node, NodeId, Part, Usage};
 use crate::place::Place;
 use crate::strings::string;
@@ -46,12 +49,12 @@ pub(super) fn hold(to: &mut Conversation, place: Place, holds: Holds) {
 }
 
 /// Returns the text of a row as JSON, and reports its damage.
-pub(super) fn json_of(to: &mut Conversation, row: &Row) -> Option<String> {
+pub(super) fn json_of<'r>(to: &mut Conversation, row: &'r Row) -> Option<Cow<'r, str>> {
     if !row.is_utf8 {
         to.report(row.place, DamageKind::InvalidUtf8);
     }
     if Object::parse(&row.data).is_ok() {
-        return Some(row.data.clone());
+        return Some(Cow::Borrowed(&row.data));
     }
     let text = repaired(&row.data).filter(|text| Object::parse(text).is_ok());
     let damage = match text {
@@ -59,35 +62,27 @@ pub(super) fn json_of(to: &mut Conversation, row: &Row) -> Option<String> {
         None => DamageKind::NoRecord,
     };
     to.report(row.place, damage);
-    text
+    text.map(Cow::Owned)
 }
 
-/// Reads a row of a message and those of its parts. Returns the parts when the row of the message is damaged.
-pub(super) fn add_message(
-    to: &mut Conversation,
-    row: &Row,
-    parts: Vec<Row>,
-) -> Result<Message, Vec<Row>> {
+/// Reads the row of a message; `None` when it is damaged.
+pub(super) fn read_message(to: &mut Conversation, row: &Row) -> Option<Message> {
     let text = json_of(to, row);
-    let Some(info) = text.as_deref().and_then(|text| Object::parse(text).ok()) else {
+    let info = text.as_deref().and_then(|text| Object::parse(text).ok());
+    let Some(info) = info else {
         hold(to, row.place, Holds::Damaged);
-        return Err(parts);
+        return None;
     };
     hold(to, row.place, Holds::Metadata("message"));
-    let mut message = Message::of_json(&info, row.id.clone(), row.order);
-    for row in &parts {
-        let part = add_part(to, &message, row);
-        message.parts.extend(part);
-    }
-    let last = message
-        .parts
-        .iter()
-        .flat_map(|part| &part.nodes)
-        .next_back();
-    if let Some(last) = last.copied() {
+    Some(Message::of_json(&info, row.id.clone(), row.order))
+}
+
+/// Notes the tokens of a message at its last node.
+pub(super) fn note_usage(to: &mut Conversation, message: &Message) {
+    let nodes = message.parts.iter().flat_map(|part| &part.nodes);
+    if let Some(last) = nodes.last().copied() {
         to.node_mut(last).usage = message.usage.map(Box::new);
     }
-    Ok(message)
 }
 
 impl Message {
@@ -133,13 +128,18 @@ impl Message {
 }
 
 /// Adds the nodes of a part; `None` when its row is damaged.
-pub(super) fn add_part(to: &mut Conversation, message: &Message, row: &Row) -> Option<MessagePart> {
+pub(super) fn add_part(
+    to: &mut Conversation,
+    texts: &mut RowTexts,
+    message: &Message,
+    row: &Row,
+) -> Option<MessagePart> {
     let Some(text) = json_of(to, row) else {
         hold(to, row.place, Holds::Damaged);
         return None;
     };
     let object = Object::parse(&text).ok()?;
-    let read = part::read(&object, message.is_of_model);
+    let read = part::read(&object, message.is_of_model, texts);
     let name = object.str("type").unwrap_or_default();
     let mut nodes = Vec::new();
     for (kind, content) in read.contents {

@@ -7,6 +7,7 @@
 mod database;
 mod events;
 mod files;
+mod listed;
 mod merged;
 mod message;
 mod part;
@@ -15,7 +16,11 @@ mod rows;
 mod salvage;
 mod send;
 mod session;
+#[cfg(feature = "sqlite")]
+mod stored;
+mod texts;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
@@ -23,9 +28,11 @@ use transcript_format::object::Object;
 use crate::conversation::Conversation;
 use crate::dialect::{Dialect, Policy, Session};
 use crate::gaps::fill_gaps;
+use crate::shared::Shared;
 use crate::source::{Store, name_of};
 use crate::{Agent, Error};
 
+pub(crate) use listed::{List, Listed};
 use rows::Rows;
 
 /// The dialect of OpenCode.
@@ -38,8 +45,8 @@ impl Dialect for OpenCode {
     }
 
     fn has_store(&self, store: Store<'_>) -> bool {
-        let has_database = databases(store).is_ok_and(|found| !found.is_empty());
-        has_database
+        let has_database = || databases(store).is_ok_and(|found| !found.is_empty());
+        cfg!(feature = "sqlite") && has_database()
             || store
                 .disk
                 .is_folder(&store.path.join(files::FILES_FOLDER).join("session"))
@@ -50,25 +57,92 @@ impl Dialect for OpenCode {
     }
 
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
-        let mut sessions = Vec::new();
-        for path in databases(store)? {
-            let ids = ids(store, &path)?;
-            sessions.extend(ids.into_iter().map(|id| Session {
-                id,
-                files: vec![path.clone()],
-            }));
-        }
-        // The first start of a newer version moves the files into the database and leaves them.
-        let older = files::sessions(store)?;
-        let is_new = |session: &Session| !sessions.iter().any(|known| known.id == session.id);
-        let older: Vec<Session> = older.into_iter().filter(is_new).collect();
-        sessions.extend(older);
-        Ok(sessions)
+        let found = Self::list(&Shared::default(), store)?;
+        Ok(found.into_iter().map(|(session, _)| session).collect())
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
+        Self::read_of(&Shared::default(), store, id, policy)
+    }
+}
+
+impl OpenCode {
+    /// Returns the sessions of a store, and what its databases say about them.
+    fn list(shared: &Shared, store: Store<'_>) -> Result<Vec<(Session, Listed)>, Error> {
+        let mut sessions = Vec::new();
         for path in databases(store)? {
-            if let Some(conversation) = read_database(store, &path, id, policy)? {
+            sessions.extend(
+                Self::list_of_database(shared, store, &path)?
+                    .sessions
+                    .into_iter()
+                    .map(|listed| {
+                        let session = Session {
+                            id: listed.id.clone(),
+                            files: vec![path.clone()],
+                        };
+                        (session, listed)
+                    }),
+            );
+        }
+        let known: HashSet<String> = sessions
+            .iter()
+            .map(|(session, _)| session.id.clone())
+            .collect();
+        // The first start of a newer version moves the files into the database and leaves them.
+        let older = Self::list_of_files(store)?.into_iter();
+        sessions.extend(older.filter(|(session, _)| !known.contains(&session.id)));
+        Ok(sessions)
+    }
+
+    /// Returns the sessions of a database.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn list_of_database(
+        shared: &Shared,
+        store: Store<'_>,
+        path: &Path,
+    ) -> Result<List, Error> {
+        use crate::sqlite::{Failure, Pages};
+
+        let copied = shared.copies.get(store, path)?;
+        let list = |sessions| List {
+            files: copied.files().to_vec(),
+            sessions,
+        };
+        if !copied.has_damaged_log {
+            match copied.ask(stored::list) {
+                Ok(sessions) => return Ok(list(sessions)),
+                Err(Failure::Other(error)) => return Err(error),
+                Err(Failure::Damaged) => {}
+            }
+        }
+        let ids = salvage::ids(&Pages::open(store, path)?).map_err(Error::at(path))?;
+        Ok(list(ids.into_iter().map(Listed::of_damaged).collect()))
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    pub(crate) fn list_of_database(_: &Shared, _: Store<'_>, path: &Path) -> Result<List, Error> {
+        Err(no_sqlite(path))
+    }
+
+    /// Returns the sessions that older versions wrote as files.
+    pub(crate) fn list_of_files(store: Store<'_>) -> Result<Vec<(Session, Listed)>, Error> {
+        let sessions = files::sessions(store)?.into_iter();
+        let described = sessions.map(|session| {
+            let listed = files::describe(store, &session)?;
+            Ok((session, listed))
+        });
+        described.collect()
+    }
+
+    /// Reads one session of a store.
+    pub(crate) fn read_of(
+        shared: &Shared,
+        store: Store<'_>,
+        id: &str,
+        policy: Policy,
+    ) -> Result<Conversation, Error> {
+        for path in databases(store)? {
+            if let Some(conversation) = read_database(shared, store, &path, id, policy)? {
                 return Ok(conversation);
             }
         }
@@ -103,7 +177,7 @@ fn read_rows<R: Rows>(
 }
 
 /// Returns the databases of a store: the usual one, and those of other channels of releases beside it.
-fn databases(store: Store<'_>) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn databases(store: Store<'_>) -> Result<Vec<PathBuf>, Error> {
     let is_database = |path: &Path| {
         let name = name_of(path);
         name.starts_with("opencode") && name.ends_with(".db")
@@ -127,27 +201,13 @@ fn databases(store: Store<'_>) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-#[cfg(feature = "sqlite")]
-fn ids(store: Store<'_>, path: &Path) -> Result<Vec<String>, Error> {
-    use crate::sqlite::{Failure, Pages};
-
-    let pages = Pages::open(store, path)?;
-    if !pages.has_damaged_log() {
-        match database::ids(store, path) {
-            Ok(ids) => return Ok(ids),
-            Err(Failure::Other(error)) => return Err(error),
-            Err(Failure::Damaged) => {}
-        }
-    }
-    salvage::ids(&pages).map_err(Error::at(path))
-}
-
 /// Reads a session of a database; `None` when it has none with this id.
 ///
 /// The pages of a damaged database are read one by one. OpenCode itself refuses it, or goes without the changes that its log has
 /// after a damaged place.
 #[cfg(feature = "sqlite")]
 fn read_database(
+    shared: &Shared,
     store: Store<'_>,
     path: &Path,
     id: &str,
@@ -155,18 +215,21 @@ fn read_database(
 ) -> Result<Option<Conversation>, Error> {
     use crate::sqlite::{Failure, Pages};
 
-    let pages = Pages::open(store, path)?;
+    let copied = shared.copies.get(store, path)?;
     let is_of_vendor = policy == Policy::Vendor;
-    if is_of_vendor || !pages.has_damaged_log() {
-        let mut to = Conversation::new(Agent::OpenCode, id);
-        let tables = database::Tables::open(store, path, id, &mut to);
-        let read = tables.and_then(|mut tables| read_rows(to, &mut tables, None));
+    if is_of_vendor || !copied.has_damaged_log {
+        let read = copied.ask(|database| {
+            let mut to = Conversation::new(Agent::OpenCode, id);
+            let mut tables = database::Tables::open(database, path, id, &mut to)?;
+            read_rows(to, &mut tables, None)
+        });
         match read {
             Ok(read) => return Ok(read),
             Err(Failure::Other(error)) => return Err(error),
             Err(Failure::Damaged) => {}
         }
     }
+    let pages = Pages::open(store, path)?;
     let mut to = Conversation::new(Agent::OpenCode, id);
     let mut salvaged = salvage::Salvaged::read(&pages, path, id, &mut to)?;
     let refusal = is_of_vendor.then_some("its database is damaged");
@@ -174,12 +237,8 @@ fn read_database(
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn ids(_: Store<'_>, path: &Path) -> Result<Vec<String>, Error> {
-    Err(no_sqlite(path))
-}
-
-#[cfg(not(feature = "sqlite"))]
 fn read_database(
+    _: &Shared,
     _: Store<'_>,
     path: &Path,
     _: &str,

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use transcript_format::object::{Object, Raw};
 
+use super::texts::RowTexts;
 use crate::content::{Image, ImageData, Input, StoredContent};
 use crate::conversation::NodeKind;
-use crate::strings::{boxed, objects, string};
-use crate::text::Text;
+use crate::strings::{body_of, boxed, objects, string};
 
 /// A part of a message, as it is stored.
 pub(super) struct Read {
@@ -43,9 +43,15 @@ pub(super) enum PartKind {
 const OTHER_KINDS: [&str; 5] = ["agent", "patch", "retry", "snapshot", "step-finish"];
 
 /// Reads a part of a message of the model or of the person.
-pub(super) fn read(part: &Object<'_>, is_of_model: bool) -> Read {
+pub(super) fn read(part: &Object<'_>, is_of_model: bool, texts: &mut RowTexts) -> Read {
     let said = |kind, contents| Read { kind, contents };
-    let text = || string(part, "text").filter(|text| !text.is_empty());
+    let mut content = |by, key| {
+        let text = part.get(key).and_then(|value| texts.text(value));
+        let text = text.filter(|text| !text.is_empty());
+        text.map(|text| (by, StoredContent::text(text)))
+            .into_iter()
+            .collect()
+    };
     let by = if is_of_model {
         NodeKind::Assistant
     } else {
@@ -59,39 +65,25 @@ pub(super) fn read(part: &Object<'_>, is_of_model: bool) -> Read {
             } else {
                 PartKind::Said
             };
-            said(
-                kind,
-                text()
-                    .map(|text| (by, StoredContent::text(Text::held(&text))))
-                    .into_iter()
-                    .collect(),
-            )
+            said(kind, content(by, "text"))
         }
-        "reasoning" => {
-            let thought =
-                text().map(|text| (NodeKind::Reasoning, StoredContent::text(Text::held(&text))));
-            said(PartKind::Said, thought.into_iter().collect())
-        }
+        "reasoning" => said(PartKind::Said, content(NodeKind::Reasoning, "text")),
         "file" if is_media(part) => {
             let content = StoredContent {
-                images: [image_of(part)].into(),
+                images: [image_of(part, texts)].into(),
                 ..StoredContent::default()
             };
             said(PartKind::Said, vec![(by, content)])
         }
         // The texts of other files are parts of their own.
         "file" => said(PartKind::Other, Vec::new()),
-        "tool" => tool(part),
+        "tool" => tool(part, texts),
         "step-start" => said(PartKind::StepStart, Vec::new()),
         "compaction" => {
             let kept_from = string(part, "tail_start_id");
             said(PartKind::Compaction { kept_from }, Vec::new())
         }
-        "subtask" => {
-            let task = string(part, "prompt")
-                .map(|text| (NodeKind::User, StoredContent::text(Text::held(&text))));
-            said(PartKind::Subtask, task.into_iter().collect())
-        }
+        "subtask" => said(PartKind::Subtask, content(NodeKind::User, "prompt")),
         kind if OTHER_KINDS.contains(&kind) => said(PartKind::Other, Vec::new()),
         _ => said(PartKind::Unknown, Vec::new()),
     }
@@ -113,15 +105,15 @@ fn is_media(file: &Object<'_>) -> bool {
 }
 
 /// Returns an image or another file that is sent as it is. Its URL contains its bytes, or leads to them.
-fn image_of(file: &Object<'_>) -> Image {
-    let url = file.str("url").unwrap_or_default();
+fn image_of(file: &Object<'_>, texts: &mut RowTexts) -> Image {
+    let url = file.get("url").and_then(body_of).unwrap_or_default();
     let body = url
         .strip_prefix("data:")
         .and_then(|data| data.split_once(";base64,"));
     let data = match body {
-        Some((_, bytes)) => ImageData::Base64(Text::held(bytes)),
+        Some((_, bytes)) => ImageData::Base64(texts.body(bytes)),
         None if url.is_empty() => ImageData::Unknown,
-        None => ImageData::Url(Text::held(&url)),
+        None => ImageData::Url(texts.body(url)),
     };
     Image {
         media_type: boxed(file, "mime"),
@@ -130,7 +122,7 @@ fn image_of(file: &Object<'_>) -> Image {
 }
 
 /// Returns a call and its result.
-fn tool(part: &Object<'_>) -> Read {
+fn tool(part: &Object<'_>, texts: &mut RowTexts) -> Read {
     let state = part.object("state");
     let field = |key| state.as_ref().and_then(|state| state.get(key));
     let name = boxed(part, "tool");
@@ -139,7 +131,7 @@ fn tool(part: &Object<'_>) -> Read {
     let call = StoredContent {
         name: name.clone(),
         call_id: call_id.clone(),
-        input: Some(Input::Json(Text::held(input))),
+        input: Some(Input::Json(texts.json(input))),
         ..StoredContent::default()
     };
     let mut contents = vec![(NodeKind::ToolCall, call)];
@@ -152,16 +144,16 @@ fn tool(part: &Object<'_>) -> Read {
     };
     let time = field("time").and_then(|time| time.object());
     let cleared = time.and_then(|time| time.get("compacted"));
-    if let Some(output) = output.and_then(|output| output.str()) {
+    if let Some(output) = output.and_then(|output| texts.text(output)) {
         let attachments = objects(field("attachments"));
         let result = StoredContent {
             name,
             call_id,
-            output: Some(Text::held(&output)),
+            output: Some(output),
             is_error: status.as_deref() == Some("error"),
             images: attachments
                 .filter(is_media)
-                .map(|file| image_of(&file))
+                .map(|file| image_of(&file, texts))
                 .collect(),
             ..StoredContent::default()
         };

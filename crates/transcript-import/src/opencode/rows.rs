@@ -7,7 +7,7 @@ use transcript_format::salvage;
 
 use crate::Error;
 use crate::conversation::{Conversation, Usage};
-use crate::place::Place;
+use crate::place::{Place, SourceId};
 use crate::strings::string;
 
 /// A row of a table, or a file that stands for one.
@@ -35,11 +35,22 @@ pub(super) trait Rows {
     /// Returns the row of the session, and what it says, if that can be read.
     fn session(&mut self) -> Result<Option<(Place, Option<Info>)>, Self::Error>;
 
-    /// Returns its messages, oldest first.
+    /// Returns the sources that files with texts of rows and of events can belong to; `None` when all rows are in memory. Otherwise
+    /// the JSON of a row can be dropped and [loaded](Self::load) again.
+    fn text_sources(&self) -> Option<[SourceId; 2]> {
+        None
+    }
+
+    /// Returns its messages, oldest first. Their JSON is to be [loaded](Self::load).
     fn messages(&mut self) -> Result<Vec<Row>, Self::Error>;
 
-    /// Returns the parts of a message, in their order.
-    fn parts(&mut self, message: &str) -> Result<Vec<Row>, Self::Error>;
+    /// Returns a row with its JSON.
+    fn load(&mut self, row: Row) -> Result<Row, Self::Error> {
+        Ok(row)
+    }
+
+    /// Calls `take` with each part of a message, in their order.
+    fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Self::Error>;
 
     /// Returns the parts of the session that are not at one of these places: their messages are missing.
     fn lost_parts(&mut self, known: &BTreeSet<Place>) -> Result<Vec<Row>, Self::Error>;

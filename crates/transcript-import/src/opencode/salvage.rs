@@ -316,8 +316,10 @@ impl Rows for Salvaged {
         Ok(std::mem::take(&mut self.messages))
     }
 
-    fn parts(&mut self, message: &str) -> Result<Vec<Row>, Error> {
-        Ok(self.parts.remove(message).unwrap_or_default())
+    fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Error> {
+        let parts = self.parts.remove(message).unwrap_or_default();
+        parts.into_iter().for_each(take);
+        Ok(())
     }
 
     fn lost_parts(&mut self, _: &BTreeSet<Place>) -> Result<Vec<Row>, Error> {

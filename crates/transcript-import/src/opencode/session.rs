@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::events::Events;
+use super::events::{Events, loaded};
 use super::merged::Merged;
-use super::message::{Message, add_message, hold};
+use super::message::{Message, add_part, hold, note_usage, read_message};
 use super::rows::{Info, Revert, Rows};
+use super::texts::RowTexts;
 use crate::conversation::{Conversation, Holds, Usage};
 
 /// A session as its tables have it.
@@ -30,25 +31,43 @@ pub(super) fn read<R: Rows>(
     let mut known = BTreeSet::new();
     let mut all = Vec::new();
     let mut lost = Vec::new();
+    let sources = rows.text_sources();
+    let mut texts = RowTexts::of(sources.map(|[of_rows, _]| of_rows));
     for row in messages {
-        let parts = rows.parts(&row.id)?;
-        known.extend(parts.iter().map(|part| part.place));
-        match add_message(to, &row, parts) {
-            Ok(message) => all.push(message),
-            Err(parts) => lost.extend(parts),
-        }
+        let row = rows.load(row)?;
+        let Some(mut message) = read_message(to, &row) else {
+            rows.parts(&row.id, &mut |part| {
+                known.insert(part.place);
+                lost.push(part);
+            })?;
+            continue;
+        };
+        let mut parts = Vec::new();
+        rows.parts(&row.id, &mut |part| {
+            known.insert(part.place);
+            parts.extend(add_part(to, &mut texts, &message, &part));
+        })?;
+        message.parts = parts;
+        note_usage(to, &message);
+        all.push(message);
     }
+    texts.finish(to)?;
     lost.extend(rows.lost_parts(&known)?);
-    let mut events = Events::new(to, &all);
+    let mut events = Events::new(&all, sources.is_some());
     rows.events(&mut |row| events.take(to, &row))?;
-    let past = events.finish(to, &all);
+    let mut texts = RowTexts::of(sources.map(|[_, of_events]| of_events));
+    let past = events.finish(to, &mut texts, rows, &all)?;
     // A damaged database may have it only in the events.
     let info = found.and_then(|(_, info)| info).or(past.info);
     let info = info.unwrap_or_default();
     learn(to, &info, &all);
     let mut merged = Merged::new(all, past.messages, past.removed, rows.is_damaged());
-    merged.add_lost(to, lost);
-    merged.add_past(to, past.parts);
+    merged.add_lost(to, &mut texts, lost);
+    for row in past.parts {
+        let row = loaded(rows, row)?;
+        merged.add_past(to, &mut texts, &row);
+    }
+    texts.finish(to)?;
     rows.others(to)?;
     Ok(Some(Session {
         messages: merged.finish(to),

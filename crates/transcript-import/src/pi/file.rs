@@ -9,6 +9,7 @@ use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
 use crate::ids::Id;
 use crate::lines::{Reading, Record};
+use crate::node_ids::NodeIds;
 use crate::place::Place;
 use crate::strings::{boxed, objects, string};
 use crate::text::{Text, TextBuilder};
@@ -27,7 +28,7 @@ pub(super) struct Entry {
     pub(super) link: Link,
     pub(super) role: Role,
     /// Its nodes. The content that an edit puts in the place of another one belongs to the edit.
-    pub(super) nodes: Box<[NodeId]>,
+    pub(super) nodes: NodeIds,
 }
 
 /// What a record is to the conversation.
@@ -209,7 +210,7 @@ impl Reading for File {
             }
             _ => Role::Fact,
         };
-        let nodes: Box<[NodeId]> = nodes.all.into();
+        let nodes = NodeIds::from(nodes.all);
         self.entries.push(Entry {
             link: Link {
                 id,

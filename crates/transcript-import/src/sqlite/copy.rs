@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use transcript_storage::{ReadFile, TemporaryFolder, is_absent};
 
-use super::{WAL_ENDING, beside};
+use super::files::{ENDINGS, WAL_ENDING, beside};
 use crate::Error;
 use crate::source::Store;
 
@@ -20,9 +20,6 @@ pub(super) const COPY_NAME: &str = "copy.db";
 const MAX_TRIES: usize = 5;
 
 const BLOCK_LEN: usize = 512 << 10;
-
-/// The files of a database: itself, its log of changes, and the journal that undoes an interrupted change.
-const ENDINGS: [&str; 3] = ["", WAL_ENDING, "-journal"];
 
 /// Copies a database and the files beside it as they are at one moment.
 pub(super) fn copy(store: Store<'_>, database: &Path) -> Result<TemporaryFolder, Error> {

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::source::Store;
 
 /// A copy of a database, open for questions.
+#[derive(Debug)]
 pub(crate) struct Database {
     // It is closed before its folder is removed.
     connection: Connection,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use transcript_storage::{ReadFile, is_absent};
 
+use super::files::{WAL_ENDING, beside};
 use super::wal::{self, Wal};
-use super::{WAL_ENDING, beside};
 use crate::Error;
 use crate::source::Store;
 

@@ -5,6 +5,7 @@ mod contents;
 mod copilot;
 #[cfg(feature = "sqlite")]
 mod copilot_turns;
+mod counted_disk;
 mod damage;
 mod desktop;
 mod faults;
@@ -13,10 +14,14 @@ mod gemini;
 mod gemini_document;
 mod growth;
 mod handover;
+mod lengths;
+mod memory;
 #[cfg(feature = "sqlite")]
 mod opencode;
 #[cfg(feature = "sqlite")]
 mod opencode_damage;
+#[cfg(feature = "sqlite")]
+mod opencode_list;
 #[cfg(feature = "sqlite")]
 mod opencode_store;
 mod pi;
