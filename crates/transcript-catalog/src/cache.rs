@@ -20,7 +20,7 @@ use crate::sidecar::{
 /// The length at which a piece ends, in bytes. A piece is the part of a file with a cache entry of its own.
 const PIECE_LEN: u64 = 1 << 20;
 /// The minimum age of the last change of a file. A younger file may change again without a new modification time.
-const SETTLED_AGE: Duration = Duration::from_secs(2);
+pub(crate) const SETTLED_AGE: Duration = Duration::from_secs(2);
 /// The minimum length of the rest of a file that is being written, in bytes. A shorter one is read each time.
 const MIN_KEPT_REST: u64 = 64 << 10;
 /// The age of the last change from which a file counts as not being written.
@@ -552,7 +552,7 @@ fn pieces<K: Clone>(chain: &[&FoundRecord<StoredPiece<K>>]) -> Vec<StoredPiece<K
     pieces
 }
 
-fn is_older(modified: Option<SystemTime>, now: SystemTime, than: Duration) -> bool {
+pub(crate) fn is_older(modified: Option<SystemTime>, now: SystemTime, than: Duration) -> bool {
     let age = modified.and_then(|modified| now.duration_since(modified).ok());
     age.is_some_and(|age| age > than)
 }

@@ -44,6 +44,7 @@ mod prefilter;
 mod query;
 mod rank;
 mod reading;
+pub mod rows;
 mod scan;
 pub mod search;
 mod sidecar;

@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Print one JSON object per line for each session
     #[arg(long)]
     json: bool,
+    /// Do not use the cache
+    #[arg(long)]
+    no_cache: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -161,6 +164,7 @@ impl Args {
             sidechains: filter.sidechains,
             archived: self.is_archived(ui),
             all: self.all,
+            cache: Some(!self.no_cache),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Deserialize;
 use transcript_archive::{ArchiveDisk, ArchiveOptions, Identities};
-use transcript_catalog::Catalog;
+use transcript_catalog::{Catalog, rows};
 use transcript_format::names::is_id;
 use transcript_manage::RootArchive;
 use transcript_manage::session_sets::{
@@ -373,7 +373,7 @@ impl Context {
         for root in self.some_roots()? {
             let mut listing = match which {
                 Listed::Archived => Listing::of(SessionFiles::on(Arc::clone(&self.disk))),
-                Listed::Live | Listed::All => root.store.list()?,
+                Listed::Live | Listed::All => self.live_listing(root)?,
             };
             let archives = root.archives.iter();
             for archive in archives.filter(|_| which != Listed::Live) {
@@ -387,6 +387,38 @@ impl Context {
             }
         }
         Ok(all.unwrap_or_default())
+    }
+
+    /// Lists the sessions of a root. Reading those of another agent converts them, so their rows are kept.
+    fn live_listing(&self, root: &Root) -> Result<Listing, Error> {
+        let folder = root.store.root();
+        let is_of_other = self.homes.maker_of_home(folder).is_some();
+        let cache = self.cache.as_ref().filter(|_| is_of_other);
+        let Some(cache) = cache.filter(|_| !self.homes.is_as_agents()) else {
+            return root.store.list();
+        };
+        self.homes.remember_in(cache);
+        let disk = Arc::clone(root.store.disk()) as Arc<dyn ReadDisk>;
+        let listing = match SessionFiles::in_root_on(&disk, folder) {
+            Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {
+                Listing::default()
+            }
+            files => rows::list(files?, &disk, folder, cache),
+        };
+        self.homes.keep_memory();
+        Ok(listing)
+    }
+
+    /// Returns the context as it is for one operation: with the cache only if that is wanted.
+    pub(crate) fn with_cache(&self, is_wanted: Option<bool>) -> Self {
+        let cache = self.cache(is_wanted);
+        if let Some(cache) = &cache {
+            self.homes.remember_in(cache);
+        }
+        Self {
+            cache,
+            ..self.clone()
+        }
     }
 
     /// Returns the flag that cancels a search.

@@ -50,6 +50,9 @@ pub struct ListSettings {
     /// Whether sessions of the archive whose files are gone are listed as well.
     #[serde(default)]
     pub all: bool,
+    /// Whether what is known about the files is kept in the cache folder, and used; by default it is.
+    #[serde(skip)]
+    pub cache: Option<bool>,
 }
 
 /// The state in which a session ended.
@@ -126,6 +129,7 @@ pub fn with_list<T>(
     if settings.archived && context.archives().next().is_none() {
         return Err(Failure::option("archived", "there is no archive"));
     }
+    let context = &context.with_cache(settings.cache);
     let (listing, costs) = std::thread::scope(|scope| {
         // Only what is kept: a list does not read whole files.
         let costs = scope.spawn(|| kept_costs(context));

@@ -26,8 +26,6 @@ const MAX_ROOT_FILE_LEN: usize = 4096;
 const COMMON_ARCHIVE: &str = "archive";
 /// The file in an archive that names its root. Only archives in their default folder have it.
 const ROOT_FILE: &str = "root";
-/// The agent whose sessions are shown only if it is named: each reading of a session copies its whole database.
-const ON_REQUEST: &str = "opencode";
 
 /// The configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -235,8 +233,7 @@ impl KnownRoots {
             ([], []) if agents.is_empty() => {
                 let mut places = self.choose(&[]);
                 let found = agent_homes().into_iter();
-                let found =
-                    found.filter(|(agent, home)| *agent != ON_REQUEST && is_home(agent, home));
+                let found = found.filter(|(agent, home)| is_home(agent, home));
                 places.extend(found.map(|(agent, home)| RootPlace::of_agent(agent, home)));
                 Ok(places)
             }

@@ -139,6 +139,7 @@ pub fn with_search<T>(
     then: impl FnOnce(SearchRun<'_>) -> T,
 ) -> std::result::Result<T, SearchError> {
     let query = settings.parsed()?;
+    let context = &context.with_cache(settings.cache);
     let catalog = context.catalog(&Selection {
         places: settings.places.clone(),
         project: settings.project.clone(),
@@ -149,13 +150,15 @@ pub fn with_search<T>(
     context.expect(catalog.bytes());
     let search = catalog.search(&query, &options);
     let search = search.map_err(|error| Failure::new("search-failed", error.to_string()))?;
-    Ok(then(SearchRun {
+    let result = then(SearchRun {
         catalog: &catalog,
         query: &query,
         options,
         search,
         context,
-    }))
+    });
+    context.agent_homes().keep_memory();
+    Ok(result)
 }
 
 /// Searches, and writes the records of what is found.

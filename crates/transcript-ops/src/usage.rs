@@ -97,6 +97,7 @@ pub fn with_usage<T>(
     let prices = settings.prices()?;
     let now = settings.now()?;
     let mut report = settings.report(&now)?;
+    let context = &context.with_cache(settings.cache);
     let catalog = context.catalog(&Selection {
         places: settings.places.clone(),
         project: settings.project.clone(),
@@ -114,6 +115,7 @@ pub fn with_usage<T>(
     }
     context.expect(catalog.bytes());
     let usage = catalog.usage(&options);
+    context.agent_homes().keep_memory();
     Ok(then(CountedUsage {
         catalog: &catalog,
         usage,
@@ -272,14 +274,17 @@ pub type Costs = HashMap<String, u128>;
 /// Returns the costs of the sessions of which all is kept, and all prices are known.
 pub(crate) fn kept_costs(context: &Context) -> Costs {
     let cache = context.cache(None).filter(|cache| is_kept(cache));
+    let Some(cache) = cache else {
+        return Costs::new();
+    };
     let mut files = SessionFiles::default();
     for store in context.stores().into_iter().flatten() {
         let of_root = SessionFiles::in_root_on(context.read_disk(), store.root());
         add_files(&mut files, of_root.unwrap_or_default());
     }
-    let Some(cache) = cache.filter(|_| !files.sessions.is_empty()) else {
+    if files.sessions.is_empty() {
         return Costs::new();
-    };
+    }
     let catalog = Catalog::of(context.read_disk(), files);
     let usage = catalog.usage(&UsageOptions::new().cache(cache).only_kept(true));
     let rows = usage.rows(&Report::by(&[By::Session]), &Prices::embedded());

@@ -472,14 +472,24 @@ impl Listing {
     /// Reads these sessions, several files at a time.
     #[must_use]
     pub fn of(files: SessionFiles) -> Self {
+        Self::of_known(files, &|_| None)
+    }
+
+    /// Reads these sessions, several files at a time, except for those whose rows `known` has.
+    #[must_use]
+    pub fn of_known(
+        files: SessionFiles,
+        known: &(dyn Fn(&SessionFile) -> Option<SessionRow> + Sync),
+    ) -> Self {
         let mut listing = Self {
             rows: Vec::with_capacity(files.sessions.len()),
             problems: files.problems,
             disk: files.disk,
         };
         let disk = &listing.disk;
-        let sessions = parallel(&files.sessions, |file, scratch| {
-            SessionRow::read(disk, file, scratch)
+        let sessions = parallel(&files.sessions, |file, scratch| match known(file) {
+            Some(row) => (row, None),
+            None => SessionRow::read(disk, file, scratch),
         });
         let orphans = parallel(&files.orphans, |file, scratch| {
             SessionRow::read_orphan(disk, file, scratch)

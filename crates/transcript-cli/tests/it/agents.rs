@@ -202,6 +202,100 @@ fn a_list_has_the_sessions_of_all_agents_with_their_names() {
     );
 }
 
+/// Makes a database of OpenCode with one session, as the program leaves it.
+fn put_database(machine: &Machine) {
+    let folder = machine.path("data/opencode");
+    fs::create_dir_all(&folder).unwrap();
+    let database = rusqlite::Connection::open(folder.join("opencode.db")).unwrap();
+    let text = json!({ "type": "text", "text": "ask opencode" });
+    let rows = format!(
+        r#"PRAGMA journal_mode = WAL;
+        CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text, title text, version text, revert text, model text,
+            time_created integer, time_updated integer);
+        CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
+        CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);
+        INSERT INTO session VALUES ('ses_1', NULL, '/src', 'a title', '1', NULL, NULL, 1767323045678, 1767323045678);
+        INSERT INTO message VALUES ('msg_1', 'ses_1', 1767323045678, 1767323045678, '{{"role":"user"}}');
+        INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1767323045678, 1767323045678, '{text}');"#
+    );
+    database.execute_batch(&rows).unwrap();
+}
+
+#[test]
+fn a_database_of_opencode_is_in_every_list_of_sessions() {
+    let machine = Machine::new();
+    put_database(&machine);
+    let rows = machine.records(&["list", "--json"]);
+    let row = rows.iter().find(|row| row["agent"] == "opencode").unwrap();
+    assert_eq!(
+        (&row["sessionId"], &row["cwd"]),
+        (&json!("ses_1"), &json!("/src"))
+    );
+    assert_eq!(
+        (&row["title"], &row["firstPrompt"]),
+        (&json!("a title"), &json!("ask opencode"))
+    );
+    assert_eq!(rows.len(), SESSIONS.len() + 2);
+    let hits = machine.records(&["search", "--json", "\"ask opencode\""]);
+    assert_eq!(hits[0]["sessionId"], "ses_1");
+    let text = machine.text(&["replay", "ses_1"]);
+    assert!(text.contains("ask opencode"), "{text}");
+}
+
+/// Returns the files of the cache with one of the endings.
+fn kept(machine: &Machine, endings: [&str; 2]) -> Vec<PathBuf> {
+    let files = fs::read_dir(machine.path("cache/transcript")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let is_wanted = |file: &PathBuf| {
+        endings
+            .iter()
+            .any(|ending| file.extension().is_some_and(|found| found == *ending))
+    };
+    files.filter(is_wanted).collect()
+}
+
+#[test]
+fn a_second_list_is_the_first_with_its_cache_damaged_and_without_one() {
+    let machine = Machine::new();
+    put_database(&machine);
+    let before = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    let files = SESSIONS.map(|(_, file, _)| file);
+    for file in files.into_iter().chain(["data/opencode/opencode.db"]) {
+        let file = fs::File::options()
+            .append(true)
+            .open(machine.path(file))
+            .unwrap();
+        file.set_modified(before).unwrap();
+    }
+    let list = |machine: &Machine| machine.text(&["list", "--json"]);
+    let without = machine.text(&["list", "--json", "--no-cache"]);
+    assert!(
+        !machine.path("cache/transcript").exists() || kept(&machine, ["rows", "agents"]).is_empty()
+    );
+    assert_eq!(list(&machine), without);
+    let all = kept(&machine, ["rows", "agents"]);
+    assert!(all.len() > SESSIONS.len(), "{all:?}");
+    assert_eq!(list(&machine), without);
+    for ending in ["rows", "agents"] {
+        for file in kept(&machine, [ending, ending]) {
+            let whole = fs::read(&file).unwrap();
+            fs::write(&file, &whole[..whole.len() * 2 / 3]).unwrap();
+        }
+        assert_eq!(list(&machine), without, "{ending}");
+    }
+    assert_eq!(list(&machine), without);
+
+    // A session that changed is read again.
+    let (_, pi, id) = SESSIONS[1];
+    let more = json!({ "type": "message", "id": "z", "parentId": "b", "timestamp": TIME,
+        "message": { "role": "user", "content": "asked later" } });
+    let old = fs::read_to_string(machine.path(pi)).unwrap();
+    fs::write(machine.path(pi), format!("{}\n{more}\n", old.trim_end())).unwrap();
+    let rows = machine.records(&["list", "--json"]);
+    let row = rows.iter().find(|row| row["sessionId"] == id).unwrap();
+    assert_eq!(row["lastPrompt"], "asked later");
+}
+
 #[test]
 fn an_agent_is_chosen_by_name_and_its_home_folder_may_lie_elsewhere() {
     let machine = Machine::new();

@@ -52,6 +52,17 @@ impl Homes {
         }
     }
 
+    /// Uses what earlier processes kept about the sessions in a folder of this machine. It is used for all that is asked
+    /// afterwards.
+    pub(crate) fn remember_in(&self, folder: &Path) {
+        self.all().iter().for_each(|disk| disk.remember_in(folder));
+    }
+
+    /// Keeps there what is new.
+    pub(crate) fn keep_memory(&self) {
+        self.all().iter().for_each(|disk| disk.keep_memory());
+    }
+
     fn disk_of(&self, agent: Agent, home: &Path) -> Arc<ImportDisk> {
         let policy = if self.is_as_agents.load(Ordering::Relaxed) {
             Policy::Vendor
@@ -60,6 +71,11 @@ impl Homes {
         };
         let disk = ImportDisk::with(Arc::clone(&self.disk), agent, home, policy);
         Arc::new(disk)
+    }
+
+    /// Returns whether damaged sessions are shown as the agents themselves show them.
+    pub(crate) fn is_as_agents(&self) -> bool {
+        self.is_as_agents.load(Ordering::Relaxed)
     }
 
     /// Adds the home folder of the agent of this name, or one file with a session of it.
@@ -102,7 +118,7 @@ impl Homes {
 
     fn shown_at(&self, path: &Path) -> Option<Arc<ImportDisk>> {
         let mut disks = self.all().into_iter();
-        disks.find(|disk| path.starts_with(disk.home()) && disk.exists(path))
+        disks.find(|disk| path.starts_with(disk.home()) && disk.has(path))
     }
 
     /// Returns the name of the agent whose session or home folder is at a path; `None` elsewhere.

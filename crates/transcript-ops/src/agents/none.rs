@@ -27,6 +27,14 @@ impl Homes {
     /// Does nothing.
     pub fn show_as_agents_do(&self) {}
 
+    pub(crate) fn is_as_agents(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn remember_in(&self, _: &Path) {}
+
+    pub(crate) fn keep_memory(&self) {}
+
     /// Adds a home folder.
     ///
     /// # Errors
