@@ -7,7 +7,7 @@ Makes rollouts of Codex and a session of each other agent in DIR (default: a tem
 `wc -l`. The records have the shapes of the shared fixtures; the outputs of tools are as long as those of real sessions: most are short, some
 fill tens of kilobytes. `--make-only` only writes the files.
 """
-import argparse, json, os, random, subprocess, sys, tempfile
+import argparse, json, os, random, sqlite3, subprocess, sys, tempfile
 
 THREAD = "01a21081-f9a1-72e1-9353-def3505cd9{:02x}"
 WORDS = "the file error let fn self value return match none some result test build line path read write offset index node".split()
@@ -207,6 +207,87 @@ def make_session(folder, agent, size):
     return path, "s1", store
 
 
+class OpenCode:
+    """A database of OpenCode: rows of messages and parts, and an event for each version of them."""
+
+    SCHEMA = """
+        PRAGMA journal_mode = WAL;
+        CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, slug text NOT NULL, directory text NOT NULL, title text NOT NULL, version text NOT NULL,
+            share_url text, revert text, model text, time_created integer NOT NULL, time_updated integer NOT NULL);
+        CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+        CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+        CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL, data text NOT NULL);
+        CREATE UNIQUE INDEX event_aggregate_seq_idx ON event (aggregate_id, seq);
+        CREATE INDEX message_session_time_created_id_idx ON message (session_id, time_created, id);
+        CREATE INDEX part_message_id_id_idx ON part (message_id, id);
+        CREATE INDEX part_session_idx ON part (session_id);"""
+
+    def __init__(self, path, numbers):
+        self.database, self.numbers, self.count, self.size, self.text = sqlite3.connect(path), numbers, 0, 0, prose(numbers, 1 << 20)
+        self.database.executescript(self.SCHEMA)
+
+    def some_text(self, length):
+        start = self.numbers.randrange(len(self.text) - length + 1)
+        return self.text[start:start + length]
+
+    def id(self, kind):
+        self.count += 1
+        return f"{kind}_{self.count:024x}"
+
+    def insert(self, table, *values):
+        self.database.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
+        self.size += sum(len(value) for value in values if isinstance(value, str))
+
+    def event(self, session, kind, data):
+        self.insert("event", self.id("evt"), session, self.count, kind, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+    def session(self, size):
+        session, end = self.id("ses"), self.size + size
+        self.insert("session", session, "p", None, "slug", "/w", "a title", "1.18.33", None, None, None, self.count, self.count)
+        while self.size < end:
+            self.turn(session)
+        self.database.commit()
+        return session
+
+    def message(self, session, info, parts):
+        message = self.id("msg")
+        self.insert("message", message, session, self.count, self.count, json.dumps(info))
+        self.event(session, "message.updated.1", {"sessionID": session, "info": {"id": message, **info, "time": {"created": self.count}}})
+        for part in parts:
+            own = self.id("prt")
+            self.insert("part", own, message, session, self.count, self.count, json.dumps(part, ensure_ascii=False, separators=(",", ":")))
+            if part["type"] == "tool":
+                running = {**part, "state": {"status": "running", "input": part["state"]["input"], "time": {"start": 1}}}
+                self.event(session, "message.part.updated.1", {"part": {"id": own, "messageID": message, "sessionID": session, **running}})
+            self.event(session, "message.part.updated.1", {"part": {"id": own, "messageID": message, "sessionID": session, **part}})
+
+    def turn(self, session):
+        self.message(session, {"role": "user", "agent": "build"}, [{"type": "text", "text": self.some_text(self.numbers.choice([30, 200, 2000]))}])
+        tokens = {"input": 102, "output": 12, "reasoning": 0, "cache": {"read": 5, "write": 0}}
+        answer = {"role": "assistant", "modelID": "m", "providerID": "p", "tokens": tokens, "finish": "tool-calls"}
+        for length in self.numbers.choices([60, 800, 5_000, 20_000, 60_000], [20, 30, 25, 20, 5], k=self.numbers.choice([1, 4, 12])):
+            state = {"status": "completed", "input": {"command": self.some_text(60)}, "output": self.some_text(length), "title": "t", "metadata": {"exit": 0}, "time": {"start": 1, "end": 2}}
+            call = {"type": "tool", "tool": "bash", "callID": f"call_{self.count}", "state": state}
+            self.message(session, answer, [{"type": "step-start"}, call, {"type": "step-finish", "reason": "tool-calls", "cost": 0, "tokens": tokens}])
+        self.message(session, {**answer, "finish": "stop"}, [{"type": "step-start"}, {"type": "text", "text": self.some_text(self.numbers.choice([100, 800])), "time": {"start": 1, "end": 2}}])
+
+
+def make_database(folder, size):
+    """Writes a database of about `size` bytes with one long session and short ones."""
+    store = os.path.join(folder, f"opencode{size // 1_000_000}")
+    path = os.path.join(store, "opencode.db")
+    if not os.path.exists(path):
+        os.makedirs(store, exist_ok=True)
+        new = OpenCode(path + ".new", random.Random(7))
+        new.session(size * 9 // 10)
+        while new.size < size:
+            new.session(2_000_000)
+        new.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        new.database.close()
+        os.rename(path + ".new", path)
+    return path, f"ses_{1:024x}", store
+
+
 def run(command):
     """Returns the seconds, those of the processor, and the peak memory in KiB of a program whose output is dropped."""
     timed = ["/usr/bin/time", "-f", "%e %U %S %M", *command]
@@ -226,12 +307,15 @@ def main():
     files = [("Codex, 200 MB", "codex", *make(folder, 1, 200_000_000)), ("Codex, 600 MB", "codex", *make(folder, 2, 600_000_000)),
              ("Codex, lines of 100 MB", "codex", *make(folder, 3, 300_000_000, 100_000_000))]
     files += [(agent, agent, *make_session(folder, agent, 200_000_000)) for agent in Session.FILES]
+    files += [(f"opencode, {size} MB", "opencode", path, session, store) for size in (200, 600) for path, session, store in [make_database(folder, size * 1_000_000)]]
     if options.make_only:
         return
     for name, agent, path, thread, store in files:
-        size, lines = os.path.getsize(path), sum(1 for _ in open(path, "rb"))
-        longest = max(len(line) for line in open(path, "rb"))
-        print(f"{name}: {size / 1e6:.0f} MB, {lines} lines, the longest {longest / 2**20:.1f} MiB")
+        size, lines, longest = os.path.getsize(path), "rows", 0
+        if agent != "opencode":
+            lines = f"{sum(1 for _ in open(path, 'rb'))} lines"
+            longest = max(len(line) for line in open(path, "rb"))
+        print(f"{name}: {size / 1e6:.0f} MB, {lines}, the longest {longest / 2**20:.1f} MiB; load {os.getloadavg()[0]:.1f}")
         programs = {"cat": ["cat", path], "wc -l": ["wc", "-l", path]}
         if options.items:
             programs["read"] = [options.items, "--agent", agent, "--root", store, "--count", thread]
