@@ -5,31 +5,27 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use memchr::memrchr;
-use transcript_storage::{Metadata, ReadFile, parallel};
+use transcript_storage::{ReadFile, parallel};
 
+use crate::agent_files;
 use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
-use crate::error::{AtPath, Error};
+use crate::database::add_database;
+use crate::error::{AtPath, Error, ErrorKind};
+use crate::file_content::{Problem, base_version, fingerprint, read_file, state_of};
 use crate::frame::{Dictionary, Effort};
+use crate::home_files::find_home;
 use crate::live_files::{LiveFile, LiveFiles};
 use crate::names::session_of;
 use crate::packer::{Limits, Packer};
-use crate::record::{BaseVersion, FileState, Hash, Hasher, Version};
+use crate::record::Version;
 use crate::repack::MIN_PACKS_TO_JOIN;
 
-/// The minimum age of the last change of a file. A younger file may change again without a new modification time.
-const SETTLED_AGE: Duration = Duration::from_secs(2);
-/// The size of reads, in bytes.
-const READ_SIZE: usize = 2 << 20;
-/// The minimum length of an addition that is searched for lines that are stored already, in bytes.
-const MIN_SEARCHED_ADDITION: u64 = 4 << 10;
-/// Lines are cut into parts of this size where files have longer ones, in bytes.
-const MAX_LINE_LEN: usize = 32 << 20;
 /// The minimum number of bytes for which a dictionary is made.
 const MIN_TRAINING_LEN: u64 = 1 << 20;
 /// The length of a dictionary: this part of the new bytes, and its limits, in bytes.
@@ -186,6 +182,40 @@ impl Archive {
         self.remove_stale()?;
         self.remove_replaced()?;
         let live = LiveFiles::find_all(&*self.disk, root)?;
+        self.capture_files(live, options)
+    }
+
+    /// Captures the files with sessions in the home folder of another agent, as [`capture`](Self::capture) does. A database and
+    /// the files beside it are captured as they are at one moment. In [`Captured`], `sessions` and `unchanged` count files.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::UnknownAgent`](crate::ErrorKind::UnknownAgent).
+    pub fn capture_home(
+        &mut self,
+        agent: &str,
+        home: &Path,
+        options: &CaptureOptions,
+    ) -> Result<Captured, Error> {
+        if !agent_files::is_known(agent) {
+            return Err(Error::new(ErrorKind::UnknownAgent, home));
+        }
+        if options.compares_all {
+            self.check_readable()?;
+        }
+        let _lock = self.lock()?;
+        self.refresh()?;
+        self.remove_stale()?;
+        self.remove_replaced()?;
+        let live = find_home(&*self.disk, agent, home)?;
+        self.capture_files(live, options)
+    }
+
+    /// Captures those of some files that changed. The caller has the lock.
+    fn capture_files(
+        &mut self,
+        live: LiveFiles,
+        options: &CaptureOptions,
+    ) -> Result<Captured, Error> {
         let now = SystemTime::now();
         let mut captured = Captured {
             problems: live.problems,
@@ -196,7 +226,13 @@ impl Archive {
         let (mut session, mut is_changed) = (None, false);
         for file in &live.files {
             captured.live.extend(live_session(file));
-            let of = session_of(&file.name);
+            // Of other agents, files are counted: which of them are one session is not known here.
+            let is_of_agent = agent_files::in_home(&file.name).is_some();
+            let of = if is_of_agent {
+                &file.name
+            } else {
+                session_of(&file.name)
+            };
             if session != Some(of) {
                 captured.count(session.is_some(), is_changed);
                 (session, is_changed) = (Some(of), false);
@@ -211,17 +247,25 @@ impl Archive {
             }
         }
         captured.count(session.is_some(), is_changed);
-        if changed.is_empty() {
+        let mut databases = Vec::new();
+        for database in &live.databases {
+            let is_known = self.has_database(database, now, options.compares_all);
+            captured.count(true, !is_known);
+            databases.extend((!is_known).then_some(database));
+        }
+        if changed.is_empty() && databases.is_empty() {
             return Ok(captured);
         }
         let dictionary = self.dictionary_for(&changed)?;
         let threads = parallel::threads(options.threads, usize::MAX);
         let time = self.next_time(now);
+        let of_databases = databases.iter().map(|database| database.len(&*self.disk));
+        let of_databases: u64 = of_databases.sum();
         let new = changed.iter().map(|(file, from)| {
             let kept = from.map_or(0, |(_, keep)| keep);
             file.metadata.len - kept
         });
-        let effort = match new.sum::<u64>() {
+        let effort = match new.sum::<u64>() + of_databases {
             FAST_EFFORT_BYTES.. => Effort::Fast,
             _ => Effort::Dense,
         };
@@ -242,8 +286,24 @@ impl Archive {
                     Err(Problem::OfFile(error)) => {
                         captured.problems.push(error);
                         // The own file makes the session.
-                        let is_session = u64::from(live_session(file).is_some());
-                        captured.sessions = captured.sessions.saturating_sub(is_session);
+                        let is_counted = live_session(file).is_some()
+                            || agent_files::in_home(&file.name).is_some();
+                        captured.sessions = captured.sessions.saturating_sub(u64::from(is_counted));
+                    }
+                    Err(Problem::OfArchive(error)) => return Err(error),
+                }
+            }
+            for database in databases {
+                let summarize = options.summarize.as_deref();
+                let done = options.done.as_deref();
+                match add_database(&mut packer, database, now, summarize, done) {
+                    Ok(added) => {
+                        captured.files += added.files;
+                        captured.bytes += added.bytes;
+                    }
+                    Err(Problem::OfFile(error)) => {
+                        captured.problems.push(error);
+                        captured.sessions = captured.sessions.saturating_sub(1);
                     }
                     Err(Problem::OfArchive(error)) => return Err(error),
                 }
@@ -313,7 +373,7 @@ impl Archive {
     }
 
     /// Returns how many bytes of a file are those of the start of a version, up to the end of a line.
-    fn common_start(
+    pub(crate) fn common_start(
         &self,
         live: &dyn ReadFile,
         id: VersionId,
@@ -342,6 +402,13 @@ impl Archive {
             return Ok(same - known.partial.min(same));
         }
         self.line_start(&pieces, same)
+    }
+
+    /// Returns the parts of the newest version of a file, if they can be read.
+    pub(crate) fn readable_pieces(&self, name: &str) -> Option<Vec<Piece>> {
+        let id = self.catalogue.newest(name)?;
+        let pieces = (!self.layout.encryption.is_sealed()).then(|| self.pieces(id).ok());
+        pieces.flatten()
     }
 
     /// Returns the length of the common start of a file and a version, up to `len`.
@@ -391,7 +458,12 @@ impl Archive {
     }
 
     /// Returns the number of line feeds before an offset of a version with `partial` bytes after the last one.
-    fn lines_before(&self, pieces: &[Piece], offset: u64, partial: u64) -> io::Result<u64> {
+    pub(crate) fn lines_before(
+        &self,
+        pieces: &[Piece],
+        offset: u64,
+        partial: u64,
+    ) -> io::Result<u64> {
         let Some(last) = pieces.last() else {
             return Ok(0);
         };
@@ -493,11 +565,6 @@ fn live_session(file: &LiveFile) -> Option<LiveSession> {
     })
 }
 
-enum Problem {
-    OfFile(Error),
-    OfArchive(Error),
-}
-
 /// Adds a file to the archive, or nothing of it. Returns the number of bytes that are new.
 fn add_file(
     packer: &mut Packer<'_>,
@@ -531,7 +598,8 @@ fn try_add_file(
             .open_to_read(&file.path)
             .map_err(of_file)?;
         let start = from.map_or(0, |(_, keep)| keep);
-        let read = read_file(packer, &*live, file, start, metadata.len, options, buffer)?;
+        let done = options.done.as_deref();
+        let read = read_file(packer, &*live, file, start, metadata.len, done, buffer)?;
         // Clients append while it is read, which is no problem; a file that got shorter or was replaced is read again.
         let after = live.metadata().map_err(of_file)?;
         let is_same_file = after.identity == metadata.identity;
@@ -546,22 +614,7 @@ fn try_add_file(
             from = None;
             continue;
         };
-        let before = match from {
-            None => None,
-            Some((id, keep)) => {
-                let archive = packer.archive();
-                let partial = archive.version(id).map_or(0, |version| version.partial);
-                let pieces = archive.pieces(id).map_err(of_file)?;
-                let lines = archive.lines_before(&pieces, keep, partial);
-                let lines = lines.map_err(of_file)?;
-                Some(BaseVersion {
-                    pack: packer.refer_to(id.pack),
-                    version: id.version,
-                    keep,
-                    lines,
-                })
-            }
-        };
+        let before = base_version(packer, from).map_err(of_file)?;
         let fingerprint = if packer.archive().layout.encryption.is_on() {
             Some(fingerprint(&*live, metadata.len).map_err(of_file)?)
         } else {
@@ -588,103 +641,4 @@ fn try_add_file(
     }
     let what = "it keeps changing; the next run captures it";
     Err(of_file(io::Error::new(io::ErrorKind::ResourceBusy, what)))
-}
-
-/// Reads a file from an offset up to `len`. Returns the number of bytes after the last line feed, or `None` if the file
-/// is shorter.
-fn read_file(
-    packer: &mut Packer<'_>,
-    live: &dyn ReadFile,
-    file: &LiveFile,
-    start: u64,
-    len: u64,
-    options: &CaptureOptions,
-    buffer: &mut Vec<u8>,
-) -> Result<Option<u64>, Problem> {
-    let is_lines = file.name.ends_with(".jsonl");
-    let search = start == 0 || len - start >= MIN_SEARCHED_ADDITION;
-    let mut at = start;
-    let mut partial = 0;
-    // Bytes that stay in the buffer are the start of a line, which the next read continues.
-    buffer.clear();
-    while at < len {
-        let kept = buffer.len();
-        let wanted = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
-        buffer.resize(kept + wanted, 0);
-        let read = live.fill(at, &mut buffer[kept..]);
-        let read = read.map_err(|error| Problem::OfFile(Error::io(&file.path, error)));
-        let read = read?;
-        if read < wanted {
-            return Ok(None);
-        }
-        at += read as u64;
-        if let Some(done) = &options.done {
-            done.fetch_add(read as u64, Ordering::Relaxed);
-        }
-        let end = memrchr(b'\n', &buffer[kept..]);
-        partial = match end {
-            Some(end) => (read - end - 1) as u64,
-            None => partial + read as u64,
-        };
-        let whole = match end {
-            _ if at == len || !is_lines => buffer.len(),
-            Some(end) => kept + end + 1,
-            // A line without an end must not fill the memory.
-            None if buffer.len() >= MAX_LINE_LEN => buffer.len(),
-            None => continue,
-        };
-        let added = if is_lines {
-            packer.add_lines(&buffer[..whole], search)
-        } else {
-            packer.add_bytes(&buffer[..whole])
-        };
-        added.map_err(Problem::OfArchive)?;
-        buffer.drain(..whole);
-    }
-    Ok(Some(partial.min(len)))
-}
-
-/// Returns the hash of the first `len` bytes of a file.
-fn fingerprint(file: &dyn ReadFile, len: u64) -> io::Result<Hash> {
-    let mut hasher = Hasher::default();
-    let mut buffer = vec![0; READ_SIZE];
-    let mut at = 0;
-    while at < len {
-        let wanted = usize::try_from(len - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
-        let read = file.fill(at, &mut buffer[..wanted])?;
-        if read < wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        hasher.update(&buffer[..read]);
-        at += read as u64;
-    }
-    Ok(hasher.finish())
-}
-
-/// Returns the properties of a file that show whether it was changed.
-pub(crate) fn state_of(metadata: &Metadata, now: SystemTime) -> FileState {
-    let parts = |time: SystemTime| match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => (
-            i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-            since.subsec_nanos(),
-        ),
-        Err(before) => {
-            // Nanoseconds count forward from the second before.
-            let before = before.duration();
-            let seconds = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            match before.subsec_nanos() {
-                0 => (-seconds, 0),
-                nanos => (-seconds - 1, 1_000_000_000 - nanos),
-            }
-        }
-    };
-    let is_older = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > SETTLED_AGE);
-    let times = [metadata.modified, metadata.changed];
-    FileState {
-        modified: metadata.modified.map(parts),
-        changed: metadata.changed.map(parts),
-        mode: metadata.mode,
-        number: metadata.identity.number(),
-        is_settled: times.iter().flatten().all(|time| is_older(*time)) && times[0].is_some(),
-    }
 }

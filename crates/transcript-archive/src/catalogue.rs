@@ -336,6 +336,19 @@ impl Catalogue {
         self.files.get(path)?.last().copied()
     }
 
+    /// Returns the newest version of a file that was captured until a time, in milliseconds since 1970; without one, of all.
+    pub(crate) fn newest_until(&self, path: &str, until: Option<i64>) -> Option<VersionId> {
+        let Some(until) = until else {
+            return self.newest(path);
+        };
+        let versions = self.files.get(path)?.iter().rev();
+        let is_early = |id: &&VersionId| {
+            let version = self.version(**id);
+            version.is_some_and(|version| version.captured <= until)
+        };
+        versions.copied().find(|id| is_early(&id))
+    }
+
     /// Returns the parts of a version, in order.
     ///
     /// # Errors

@@ -49,6 +49,8 @@ pub enum ErrorKind {
     NoEncryption,
     /// A name in the archive that is not written: captures never make such a one, or its way leads through a link.
     RefusedName(NameRefusal),
+    /// No agent has the name, or its sessions are not captured.
+    UnknownAgent,
     /// The disk would be left with less than the reserve: the number of free bytes, and the number left to others.
     LowSpace {
         /// The free space, in bytes.
@@ -179,6 +181,9 @@ impl Error {
             ),
             ErrorKind::NoEncryption => {
                 f.write_str("this build has no encryption; the full build of transcript has it")
+            }
+            ErrorKind::UnknownAgent => {
+                f.write_str("the sessions of this agent are not captured")
             }
             ErrorKind::RefusedName(refusal) => write!(f, "{refusal}; it is not restored"),
             ErrorKind::LowSpace { free, reserve } => write!(

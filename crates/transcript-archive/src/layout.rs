@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use transcript_storage::{FileKind, ReadDisk, ReadFile};
 
+use crate::agent_files::AGENTS;
 use crate::encryption::Encryption;
 use crate::error::{AtPath, Error};
 use crate::record::{DictionaryId, PackId};
@@ -20,7 +21,18 @@ const ENCRYPTED_SUFFIX: &str = ".age";
 /// The prefix of the names of incomplete files.
 const TEMPORARY_PREFIX: &str = ".new-";
 /// The folders in which the files of sessions appear: no real folders, see [`ArchiveDisk`](crate::ArchiveDisk).
-pub(crate) const AREAS: [&str; 4] = ["projects", "tasks", "file-history", "todos"];
+pub(crate) const AREAS: [&str; 5] = ["projects", "tasks", "file-history", "todos", AGENTS];
+/// The folder in which the areas appear as they were at a time, each in a folder named after it: milliseconds since 1970.
+const AS_OF: &str = "as-of";
+
+/// A path that appears in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ArchivePath {
+    /// The path in the archive, with `/`.
+    pub(crate) name: String,
+    /// The time of the last capture that counts, in milliseconds since 1970; `None` for the newest versions.
+    pub(crate) until: Option<i64>,
+}
 
 /// The paths of the files of an archive.
 #[derive(Clone, Debug)]
@@ -153,7 +165,7 @@ impl Layout {
     }
 
     /// Returns the path in the archive, with `/`, if `path` is in one of the folders that appear in it.
-    pub(crate) fn path_in_archive(&self, path: &Path) -> Option<String> {
+    pub(crate) fn path_in_archive(&self, path: &Path) -> Option<ArchivePath> {
         // Every path is below an empty one.
         let is_named = !self.folder.as_os_str().is_empty();
         let rest = is_named.then(|| path.strip_prefix(&self.folder).ok())??;
@@ -162,6 +174,16 @@ impl Layout {
             .map(|part| part.as_os_str().to_str())
             .collect();
         let parts = parts?;
-        AREAS.contains(parts.first()?).then(|| parts.join("/"))
+        let (until, parts) = match &parts[..] {
+            [AS_OF, time, parts @ ..] => (Some(time.parse().ok()?), parts),
+            parts => (None, parts),
+        };
+        let name = AREAS.contains(parts.first()?).then(|| parts.join("/"))?;
+        Some(ArchivePath { name, until })
+    }
+
+    /// Returns the folder in which the areas appear as they were at a time, in milliseconds since 1970.
+    pub(crate) fn as_of(&self, time: i64) -> PathBuf {
+        self.folder.join(AS_OF).join(time.to_string())
     }
 }

@@ -14,6 +14,8 @@
 //! # Ok::<(), transcript_archive::Error>(())
 //! ```
 
+mod agent_files;
+mod alike;
 mod archive;
 mod capture;
 mod catalogue;
@@ -21,10 +23,13 @@ mod check;
 mod cipher;
 #[cfg(test)]
 mod corrupt_index_tests;
+mod database;
 mod encryption;
 mod error;
+mod file_content;
 mod files;
 mod frame;
+mod home_files;
 mod layout;
 mod limits;
 mod lines;
@@ -39,6 +44,7 @@ mod read_disks;
 mod record;
 mod repack;
 mod restore;
+mod restore_home;
 
 pub use archive::{Archive, ArchiveOptions};
 pub use capture::{CaptureOptions, Captured, LiveSession};
@@ -46,7 +52,7 @@ pub use check::{Check, CheckOptions, Damage, Loss};
 pub use encryption::{Identities, Recipient};
 pub use error::{Error, ErrorKind, Existing};
 pub use prune::{KeepReason, KeptSession, PruneOptions, Pruned, PrunedSession};
-pub use read_disk::ArchiveDisk;
+pub use read_disk::{ArchiveDisk, FileVersion};
 pub use read_disks::ArchiveDisks;
 pub use restore::{RestoreOptions, Restored};
 

@@ -13,7 +13,7 @@ use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SideFile};
 use crate::error::{AtPath, Error};
 
 /// The prefix and the suffix of the name of a file while `prune` removes it.
-const ASIDE_PREFIX: &str = ".pruned-";
+pub(crate) const ASIDE_PREFIX: &str = ".pruned-";
 const ASIDE_SUFFIX: &str = ".aside";
 
 /// A file to capture.
@@ -25,15 +25,32 @@ pub(crate) struct LiveFile {
     pub(crate) metadata: Metadata,
 }
 
+/// A database to capture: it and what lies beside it are one moment of it together.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveDatabase {
+    pub(crate) path: PathBuf,
+    /// The path in the archive.
+    pub(crate) name: String,
+}
+
+impl LiveDatabase {
+    /// Returns its length in bytes, as far as that is known.
+    pub(crate) fn len(&self, disk: &dyn ReadDisk) -> u64 {
+        disk.metadata(&self.path).map_or(0, |found| found.len)
+    }
+}
+
 /// The files to capture, and the problems of finding them.
 #[derive(Debug, Default)]
 pub(crate) struct LiveFiles {
-    /// Sorted by name.
+    /// Sorted by name. Databases and what lies beside them are not among them.
     pub(crate) files: Vec<LiveFile>,
+    /// Sorted by name.
+    pub(crate) databases: Vec<LiveDatabase>,
     /// The errors of files that cannot be captured.
     pub(crate) problems: Vec<Error>,
     /// Files that a killed prune put aside.
-    aside: Vec<PathBuf>,
+    pub(crate) aside: Vec<PathBuf>,
     /// The number of files that are omitted as they may hold credentials.
     pub(crate) denied: usize,
 }
@@ -44,20 +61,26 @@ type ListedName = (String, Option<Metadata>);
 impl LiveFiles {
     /// Finds the files of sessions as [`find`](Self::find) does, after files that a killed prune put aside got their names back.
     pub(crate) fn find_all(disk: &dyn Disk, root: &Path) -> Result<Self, Error> {
-        let found = Self::find(disk, root)?;
+        Self::after_aside(disk, &|| Self::find(disk, root))
+    }
+
+    /// Finds files with `find`, after files that a killed prune put aside got their names back.
+    pub(crate) fn after_aside(
+        disk: &dyn Disk,
+        find: &dyn Fn() -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        let found = find()?;
         if found.aside.is_empty() {
             return Ok(found);
         }
         let mut problems = Vec::new();
         for path in &found.aside {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.strip_prefix(ASIDE_PREFIX).unwrap_or(&name);
-            let name = name.strip_suffix(ASIDE_SUFFIX).unwrap_or(name);
-            if let Err(error) = disk.rename_new(path, &path.with_file_name(name)) {
+            if let Err(error) = disk.rename_new(path, &path.with_file_name(own_name(&name))) {
                 problems.push(Error::io(path, error));
             }
         }
-        let mut found = Self::find(disk, root)?;
+        let mut found = find()?;
         found.problems.extend(problems);
         Ok(found)
     }
@@ -182,7 +205,13 @@ impl LiveFiles {
         let Ok(()) = walked;
     }
 
-    fn add(&mut self, disk: &dyn ReadDisk, path: &Path, name: String, known: Option<Metadata>) {
+    pub(crate) fn add(
+        &mut self,
+        disk: &dyn ReadDisk,
+        path: &Path,
+        name: String,
+        known: Option<Metadata>,
+    ) {
         let file = name.rsplit('/').next().unwrap_or(&name);
         if file.starts_with(ASIDE_PREFIX) {
             return self.aside.push(path.to_owned());
@@ -215,9 +244,15 @@ fn names_below(folder: &Path, path: &Path) -> Option<String> {
     Some(names?.join("/"))
 }
 
-fn not_utf8(path: &Path) -> Error {
+pub(crate) fn not_utf8(path: &Path) -> Error {
     let what = "the name is not UTF-8; the file is not captured";
     Error::io(path, io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// Returns the name that a file had before it was put aside.
+pub(crate) fn own_name(aside: &str) -> &str {
+    let name = aside.strip_prefix(ASIDE_PREFIX).unwrap_or(aside);
+    name.strip_suffix(ASIDE_SUFFIX).unwrap_or(name)
 }
 
 /// Returns the name of a file while it is removed, which no client takes for a session.

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Deserialize;
 use transcript_storage::outside_names::is_session_name;
 
+use crate::agent_files::moved_name;
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::names::{below_project, is_own, project_of, session_of};
@@ -26,14 +27,26 @@ impl Archive {
         files: impl Iterator<Item = ArchivedVersion<'a>>,
     ) -> HashSet<&'a str> {
         let mut places = HashMap::<&str, Vec<ArchivedVersion<'a>>>::new();
+        let mut of_agents = HashMap::<&str, Vec<ArchivedVersion<'a>>>::new();
         for (name, version) in files {
-            if let Some(below) = below_project(name).filter(|_| is_session_name(session_of(name))) {
+            if let Some(file) = moved_name(name) {
+                of_agents.entry(file).or_default().push((name, version));
+            } else if let Some(below) =
+                below_project(name).filter(|_| is_session_name(session_of(name)))
+            {
                 places.entry(below).or_default().push((name, version));
             }
         }
         places.retain(|_, files| files.len() > 1);
         let mut own = HashSet::new();
         let mut left = HashSet::new();
+        for files in of_agents.values().filter(|files| files.len() > 1) {
+            let is_left = |one: &&ArchivedVersion<'_>| {
+                let mut others = files.iter();
+                others.any(|other| self.is_copy_of(**one, *other))
+            };
+            left.extend(files.iter().filter(is_left).map(|(name, _)| *name));
+        }
         // The own files of sessions come first.
         for is_own_turn in [true, false] {
             for (_, files) in places
@@ -63,8 +76,21 @@ impl Archive {
 
     /// Returns the files that were left behind by a move, by their newest versions.
     pub(crate) fn newest_left_behind(&self) -> HashSet<&str> {
-        let files = self.catalogue.files.iter();
-        self.left_behind(files.filter_map(|(name, versions)| Some((&**name, *versions.last()?))))
+        self.left_behind_until(None)
+    }
+
+    /// Returns the files that were left behind by a move, by their newest versions until a time.
+    pub(crate) fn left_behind_until(&self, until: Option<i64>) -> HashSet<&str> {
+        let files = self.catalogue.files.keys();
+        let newest = |name| self.catalogue.newest_until(name, until);
+        self.left_behind(files.filter_map(|name| Some((&**name, newest(name)?))))
+    }
+
+    /// Returns whether a file of an agent has nothing that another one of the same name lacks. Of equal ones the one that was
+    /// captured last stays.
+    fn is_copy_of(&self, one: ArchivedVersion<'_>, other: ArchivedVersion<'_>) -> bool {
+        let is_older = self.age(one) < self.age(other);
+        self.is_start_of(one, other) && (self.len(one) < self.len(other) || is_older)
     }
 
     /// Returns when the version was captured, and an order of versions of the same time.

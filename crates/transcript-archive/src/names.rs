@@ -2,6 +2,8 @@
 
 use transcript_storage::outside_names::is_session_name;
 
+use crate::agent_files;
+
 /// Returns the project of a file, by its path in the archive.
 pub(crate) fn project_of(name: &str) -> Option<&str> {
     name.strip_prefix("projects/")?.split('/').next()
@@ -9,6 +11,9 @@ pub(crate) fn project_of(name: &str) -> Option<&str> {
 
 /// Returns the session of a file, by its path in the archive: all files that are captured belong to one.
 pub(crate) fn session_of(name: &str) -> &str {
+    if let Some((agent, below)) = agent_files::in_home(name) {
+        return agent_files::session_of(agent, below);
+    }
     let mut parts = name.split('/');
     let area = parts.next().unwrap_or_default();
     if area == "projects" {

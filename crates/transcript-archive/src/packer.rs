@@ -317,6 +317,26 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
+    /// Adds bytes of a file that are nearly those of other frames, which `prefix` has, in a frame of their own. The packs of the
+    /// slices are numbers in the catalogue.
+    pub(crate) fn add_alike(
+        &mut self,
+        bytes: &[u8],
+        slices: &[(u32, Slice)],
+        prefix: Vec<u8>,
+    ) -> Result<(), Error> {
+        self.close(FrameKind::Repeated)?;
+        for (pack, slice) in slices {
+            let pack = self.refer_to(*pack);
+            self.repeated.slices.push(Slice { pack, ..*slice });
+        }
+        self.repeated.prefix = prefix;
+        let number = self.number_of(FrameKind::Repeated);
+        self.add_extent(number, 0, bytes);
+        self.repeated.content.extend(bytes);
+        self.close(FrameKind::Repeated)
+    }
+
     fn add_extent(&mut self, frame: u32, start: usize, bytes: &[u8]) {
         let lines = memchr::memchr_iter(b'\n', bytes).count() as u32;
         let (start, len) = (start as u32, bytes.len() as u32);
@@ -340,16 +360,25 @@ impl<'a> Packer<'a> {
 
     /// Ends a file: `version` is complete except for its extents and the summary.
     pub(crate) fn end_file(&mut self, mut version: Version, summary: &[u8]) -> Result<(), Error> {
-        version.extents = mem::take(&mut self.extents);
+        version.extents = self.take_extents();
         // Hits count for one file: a frame is read only for a file that has several lines in it.
         self.known.hits.clear();
-        self.first_lines = 0;
-        self.known.next = None;
-        // The next line starts a line also for a zstd that knows no files.
-        if self.lines.content.last().is_some_and(|last| *last != b'\n') {
-            self.lines.content.push(b'\n');
+        self.end_files(vec![(version, summary)])
+    }
+
+    /// Returns the parts of the file that was being added, and begins another one. Its version is still to be added, with
+    /// [`end_files`](Self::end_files) and before any other file ends.
+    pub(crate) fn take_extents(&mut self) -> Vec<Extent> {
+        let extents = mem::take(&mut self.extents);
+        self.drop_file();
+        extents
+    }
+
+    /// Ends files that are one moment together: all of their versions are in one pack.
+    pub(crate) fn end_files(&mut self, versions: Vec<(Version, &[u8])>) -> Result<(), Error> {
+        for (version, summary) in versions {
+            self.add_version(version, summary);
         }
-        self.add_version(version, summary);
         // Small files share a frame, which compresses better. After a long one it ends, so that reading it does not read
         // others.
         if self.lines.content.len() >= SHARED_FRAME_LEN {

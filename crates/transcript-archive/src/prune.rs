@@ -1,16 +1,18 @@
 //! Removes live files, and only with a proof that the archive has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use transcript_storage::Metadata;
 
+use crate::agent_files;
 use crate::archive::Archive;
-use crate::capture::state_of;
 use crate::catalogue::VersionId;
-use crate::error::{AtPath, Error};
+use crate::error::{AtPath, Error, ErrorKind};
+use crate::file_content::state_of;
+use crate::home_files::find_home;
 use crate::live_files::{LiveFile, LiveFiles, aside};
 use crate::names::{project_of, session_of};
 
@@ -158,11 +160,6 @@ impl Archive {
         let _lock = self.lock()?;
         self.refresh()?;
         let live = LiveFiles::find_all(&*self.disk, root)?;
-        let now = SystemTime::now();
-        let mut pruned = Pruned {
-            problems: live.problems,
-            ..Pruned::default()
-        };
         // The files next to the projects belong to the session of that id.
         let mut sessions: BTreeMap<&str, Vec<&LiveFile>> = BTreeMap::new();
         for file in &live.files {
@@ -171,7 +168,69 @@ impl Archive {
                 .or_default()
                 .push(file);
         }
-        for (id, mut files) in sessions {
+        let sessions = sessions.into_iter();
+        let sessions = sessions.map(|(id, mut files)| {
+            files.sort_by_key(|file| is_own(file, id));
+            files
+        });
+        let mut pruned = self.prune_sessions(sessions.collect(), options);
+        pruned.problems.extend(live.problems);
+        Ok(pruned)
+    }
+
+    /// Removes files of old sessions in the home folder of another agent, as [`prune`](Self::prune) does. Only the files in `groups`
+    /// are looked at, and the files beside them that belong to the same session. All files of a group go, or none: a session may
+    /// need those of another one. What several sessions share stays, and so do databases.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::UnknownAgent`](crate::ErrorKind::UnknownAgent).
+    pub fn prune_home(
+        &mut self,
+        agent: &str,
+        home: &Path,
+        groups: &[Vec<PathBuf>],
+        options: &PruneOptions,
+    ) -> Result<Pruned, Error> {
+        if !agent_files::is_known(agent) {
+            return Err(Error::new(ErrorKind::UnknownAgent, home));
+        }
+        self.check_readable()?;
+        let _lock = self.lock()?;
+        self.refresh()?;
+        let live = find_home(&*self.disk, agent, home)?;
+        let is_of_session = |file: &&LiveFile| {
+            let below = agent_files::in_home(&file.name).map(|(_, below)| below);
+            let role = below.and_then(|below| agent_files::role_of(agent, below));
+            role == Some(agent_files::FileRole::Session)
+        };
+        let files: Vec<&LiveFile> = live.files.iter().filter(is_of_session).collect();
+        let numbered = groups.iter().enumerate();
+        let numbered =
+            numbered.flat_map(|(number, paths)| paths.iter().map(move |at| (at, number)));
+        let group_of: HashMap<&PathBuf, usize> = numbered.collect();
+        let mut of_session = HashMap::<&str, usize>::new();
+        for file in &files {
+            if let Some(number) = group_of.get(&file.path) {
+                of_session.insert(session_of(&file.name), *number);
+            }
+        }
+        let mut sessions = BTreeMap::<usize, Vec<&LiveFile>>::new();
+        for file in &files {
+            let own = group_of.get(&file.path);
+            if let Some(number) = own.or_else(|| of_session.get(session_of(&file.name))) {
+                sessions.entry(*number).or_default().push(file);
+            }
+        }
+        let mut pruned = self.prune_sessions(sessions.into_values().collect(), options);
+        pruned.problems.extend(live.problems);
+        Ok(pruned)
+    }
+
+    /// Removes the files of sessions that are old and proved, each in the order of its files.
+    fn prune_sessions(&self, sessions: Vec<Vec<&LiveFile>>, options: &PruneOptions) -> Pruned {
+        let now = SystemTime::now();
+        let mut pruned = Pruned::default();
+        for files in sessions {
             let is_old = |file: &&LiveFile| {
                 let modified = file.metadata.modified;
                 let age = modified.and_then(|modified| now.duration_since(modified).ok());
@@ -180,7 +239,6 @@ impl Archive {
             if !files.iter().all(is_old) {
                 continue;
             }
-            files.sort_by_key(|file| is_own(file, id));
             match self.prune_session(&files, now, options) {
                 Ok(session) => pruned.sessions.push(session),
                 Err((path, NotRemoved::Keep(reason))) => {
@@ -189,7 +247,7 @@ impl Archive {
                 Err((_, NotRemoved::Failed(error))) => pruned.problems.push(error),
             }
         }
-        Ok(pruned)
+        pruned
     }
 
     fn prune_session(

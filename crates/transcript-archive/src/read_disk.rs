@@ -1,23 +1,29 @@
 //! The newest versions of files, as a disk to read from.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript_storage::{
     DirEntry, Entries, FileKind, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, RealDisk,
 };
 
+use crate::agent_files::AGENTS;
 use crate::archive::{Archive, ArchiveOptions};
 use crate::catalogue::{Piece, VersionId};
-use crate::layout::Layout;
+use crate::files::lock;
+use crate::layout::{ArchivePath, Layout};
 use crate::record::{FileState, Version};
 
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
-/// newest versions of all archived files. Everywhere else it is the disk of this machine.
+/// newest versions of all archived files, and `agents/NAME`, with those of the home folder of another agent. Everywhere else it
+/// is the disk of this machine.
+///
+/// The same folders are in [`as-of/TIME`](Self::as_of), with the files as they were captured last until then. That folder
+/// is not in any list.
 ///
 /// A session that was moved from one project to another is only listed in the one that has all of it.
 ///
@@ -29,8 +35,9 @@ pub struct ArchiveDisk {
     layout: Layout,
     options: ArchiveOptions,
     archive: OnceLock<Result<Arc<Archive>, String>>,
-    /// The files of sessions that were moved to another project, which has them as well.
-    moved: OnceLock<HashSet<String>>,
+    /// The files of sessions that were moved to another folder, which has them as well, by the time of the last capture that
+    /// counts.
+    moved: Mutex<HashMap<Option<i64>, Arc<HashSet<String>>>>,
     real: RealDisk,
 }
 
@@ -48,7 +55,7 @@ impl ArchiveDisk {
             layout: Layout::new(folder),
             options,
             archive: OnceLock::new(),
-            moved: OnceLock::new(),
+            moved: Mutex::default(),
             real: RealDisk,
         }
     }
@@ -60,7 +67,7 @@ impl ArchiveDisk {
             layout: archive.layout.clone(),
             options: ArchiveOptions::new(),
             archive: OnceLock::from(Ok(archive)),
-            moved: OnceLock::new(),
+            moved: Mutex::default(),
             real: RealDisk,
         }
     }
@@ -75,6 +82,54 @@ impl ArchiveDisk {
     #[must_use]
     pub fn projects(&self) -> PathBuf {
         self.layout.virtual_path("projects")
+    }
+
+    /// Returns the folder in which the files of an agent appear, as they lie in its home folder.
+    #[must_use]
+    pub fn home(&self, agent: &str) -> PathBuf {
+        self.layout.virtual_path(AGENTS).join(agent)
+    }
+
+    /// Returns the folder in which everything appears as it was at a time; `path` is one that appears in the archive.
+    #[must_use]
+    pub fn as_of(&self, path: &Path, time: SystemTime) -> Option<PathBuf> {
+        let name = self.layout.path_in_archive(path)?.name;
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = i64::try_from(since.as_millis()).ok()?;
+        Some(self.layout.as_of(millis).join(name))
+    }
+
+    /// Returns the path of the newest version of what appears at a path, which may be one of [`as_of`](Self::as_of). `None` if
+    /// nothing of an archive can be there.
+    #[must_use]
+    pub fn newest(&self, path: &Path) -> Option<PathBuf> {
+        let name = self.layout.path_in_archive(path)?.name;
+        Some(self.layout.virtual_path(&name))
+    }
+
+    /// Returns the versions of a file, the oldest first; none if it is not archived.
+    ///
+    /// # Errors
+    /// When the archive cannot be opened.
+    pub fn versions(&self, path: &Path) -> io::Result<Vec<FileVersion>> {
+        let Some(inside) = self.inside(path) else {
+            return Ok(Vec::new());
+        };
+        let archive = self.archive()?;
+        let ids = archive.catalogue.files.get(&inside.name);
+        let ids = ids.into_iter().flatten();
+        let versions = ids.filter_map(|id| {
+            let version = archive.version(*id)?;
+            Some(FileVersion {
+                captured: archive.captured(*id),
+                modified: modified(&version.state),
+                len: version.len,
+                whole: version.len - version.partial.min(version.len),
+                kept: version.before.map_or(0, |before| before.keep),
+                summary: archive.summary(*id).unwrap_or_default(),
+            })
+        });
+        Ok(versions.collect())
     }
 
     /// Returns the archive.
@@ -100,35 +155,50 @@ impl ArchiveDisk {
     /// ([`CaptureOptions::summarize`](crate::CaptureOptions::summarize)).
     #[must_use]
     pub fn summary(&self, path: &Path) -> Option<Vec<u8>> {
-        let name = self.inside(path)?;
+        let inside = self.inside(path)?;
         let archive = self.archive().ok()?;
-        archive.summary(archive.catalogue.newest(&name)?)
+        let id = archive.catalogue.newest_until(&inside.name, inside.until)?;
+        archive.summary(id)
     }
 
     /// Returns the path in the archive, if it is there that `path` leads.
-    pub(crate) fn inside(&self, path: &Path) -> Option<String> {
-        let name = self.layout.path_in_archive(path)?;
+    pub(crate) fn inside(&self, path: &Path) -> Option<ArchivePath> {
+        let inside = self.layout.path_in_archive(path)?;
         // Without an archive the folder is an ordinary one.
         let is_archive = self.archive.get().is_some() || self.real.exists(&self.layout.marker());
-        is_archive.then_some(name)
+        is_archive.then_some(inside)
     }
 
-    fn found(&self, name: &str) -> io::Result<ArchivedPath> {
+    fn found(&self, inside: &ArchivePath) -> io::Result<ArchivedPath> {
+        let ArchivePath { name, until } = inside;
         let archive = self.archive()?;
-        if let Some(id) = archive.catalogue.newest(name) {
+        if let Some(id) = archive.catalogue.newest_until(name, *until) {
             return Ok(ArchivedPath::File(id));
         }
         let below = format!("{name}/");
         // The archive has files only. A folder exists if a file is below it.
-        let mut files = archive.catalogue.files.range(below.clone()..);
-        match files.next() {
-            Some((first, _)) if first.starts_with(&below) => Ok(ArchivedPath::Folder(below)),
-            _ => Err(io::ErrorKind::NotFound.into()),
+        let files = archive.catalogue.files.range(below.clone()..);
+        let files = files.take_while(|(name, _)| name.starts_with(&below));
+        let is_there = |name: &String| archive.catalogue.newest_until(name, *until).is_some();
+        if files.map(|(name, _)| name).any(is_there) {
+            Ok(ArchivedPath::Folder(below))
+        } else {
+            Err(io::ErrorKind::NotFound.into())
         }
     }
 
-    fn metadata_of(&self, name: &str) -> io::Result<Metadata> {
-        match self.found(name)? {
+    /// Returns the files that were left behind by a move, as of a time.
+    fn moved(&self, archive: &Archive, until: Option<i64>) -> Arc<HashSet<String>> {
+        let mut known = lock(&self.moved);
+        let moved = known.entry(until).or_insert_with(|| {
+            let moved = archive.left_behind_until(until).into_iter();
+            Arc::new(moved.map(str::to_owned).collect())
+        });
+        Arc::clone(moved)
+    }
+
+    fn metadata_of(&self, inside: &ArchivePath) -> io::Result<Metadata> {
+        match self.found(inside)? {
             ArchivedPath::Folder(_) => Ok(Metadata::of_folder_in_memory()),
             ArchivedPath::File(id) => {
                 let archive = self.archive()?;
@@ -137,6 +207,24 @@ impl ArchiveDisk {
             }
         }
     }
+}
+
+/// A version of an archived file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileVersion {
+    /// When it was captured.
+    pub captured: SystemTime,
+    /// When the file was last changed before, where the system said so. `None` for a file that was gone by then.
+    pub modified: Option<SystemTime>,
+    /// Its length in bytes.
+    pub len: u64,
+    /// The number of bytes in whole lines, from its start on.
+    pub whole: u64,
+    /// The number of bytes at its start that the version before it has as well.
+    pub kept: u64,
+    /// What the caller said about it ([`CaptureOptions::summarize`](crate::CaptureOptions::summarize)).
+    pub summary: Vec<u8>,
 }
 
 /// A path in the archive that exists.
@@ -148,10 +236,10 @@ enum ArchivedPath {
 
 impl ReadDisk for ArchiveDisk {
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let Some(name) = self.inside(path) else {
+        let Some(inside) = self.inside(path) else {
             return self.real.open_to_read(path);
         };
-        let ArchivedPath::File(id) = self.found(&name)? else {
+        let ArchivedPath::File(id) = self.found(&inside)? else {
             return Err(io::ErrorKind::IsADirectory.into());
         };
         let archive = self.archive()?;
@@ -165,23 +253,24 @@ impl ReadDisk for ArchiveDisk {
     }
 
     fn list(&self, folder: &Path) -> io::Result<Entries> {
-        let Some(name) = self.inside(folder) else {
+        let Some(inside) = self.inside(folder) else {
             return self.real.list(folder);
         };
-        let ArchivedPath::Folder(below) = self.found(&name)? else {
+        let ArchivedPath::Folder(below) = self.found(&inside)? else {
             return Err(io::ErrorKind::NotADirectory.into());
         };
         let archive = self.archive()?;
         let files = archive.catalogue.files.range(below.clone()..);
-        let moved = self.moved.get_or_init(|| {
-            let moved = archive.newest_left_behind().into_iter();
-            moved.map(str::to_owned).collect()
-        });
+        let moved = self.moved(archive, inside.until);
         let files = files.take_while(|(name, _)| name.starts_with(&below));
         let files = files.filter(|(name, _)| !moved.contains(*name));
-        let entries = files.map(|(name, _)| match name[below.len()..].split_once('/') {
-            Some((folder, _)) => (folder, None),
-            None => (&name[below.len()..], archive.catalogue.newest(name)),
+        let entries = files.filter_map(|(name, _)| {
+            let version = archive.catalogue.newest_until(name, inside.until)?;
+            let name = &name[below.len()..];
+            Some(match name.split_once('/') {
+                Some((folder, _)) => (folder, None),
+                None => (name, Some(version)),
+            })
         });
         let entries: BTreeMap<&str, Option<VersionId>> = entries.collect();
         let entries = entries.into_iter().map(|(name, file)| {
@@ -204,7 +293,7 @@ impl ReadDisk for ArchiveDisk {
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         match self.inside(path) {
-            Some(name) => self.metadata_of(&name),
+            Some(inside) => self.metadata_of(&inside),
             None => self.real.metadata(path),
         }
     }
@@ -217,14 +306,14 @@ impl ReadDisk for ArchiveDisk {
 impl LocalDisk for ArchiveDisk {
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
         match self.inside(path) {
-            Some(name) => self.metadata_of(&name),
+            Some(inside) => self.metadata_of(&inside),
             None => LocalDisk::link_metadata(&self.real, path),
         }
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         match self.inside(path) {
-            Some(name) => self.metadata_of(&name).map(|_| path.to_owned()),
+            Some(inside) => self.metadata_of(&inside).map(|_| path.to_owned()),
             None => LocalDisk::real_path(&self.real, path),
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn hash(bytes: &[u8]) -> Hash {
 }
 
 /// Makes the [`hash()`] of bytes that come in parts.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Hasher(blake3::Hasher);
 
 impl Hasher {

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript_storage::outside_names::{place_of, safe_mode};
 use transcript_storage::{Disk, ReadDisk, is_absent, parallel};
 
+use crate::agent_files::in_home;
 use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
@@ -26,7 +27,8 @@ const WRITE_SIZE: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
-    as_of: Option<SystemTime>,
+    pub(crate) files: Option<Vec<String>>,
+    pub(crate) as_of: Option<SystemTime>,
     renewed: Option<(SystemTime, SystemTime)>,
 }
 
@@ -41,6 +43,14 @@ impl RestoreOptions {
     #[must_use]
     pub fn sessions(mut self, sessions: Vec<(String, String)>) -> Self {
         self.sessions = Some(sessions);
+        self
+    }
+
+    /// Restores only these files of an agent, by their paths below its home folder with `/` between names, what is in folders of
+    /// these names, and files that all sessions need, if they are gone.
+    #[must_use]
+    pub fn files(mut self, files: Vec<String>) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -72,7 +82,7 @@ impl RestoreOptions {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// The files of sessions that were written.
+    /// The files of sessions that were written; of another agent, all its files.
     pub sessions: Vec<PathBuf>,
     /// The number of all files that were written.
     pub files: u64,
@@ -86,7 +96,7 @@ pub struct Restored {
     /// The files that were not restored, and the reasons. Of a session whose own file is refused nothing is restored.
     pub problems: Vec<Error>,
     /// The folders that were missing for files which were not restored, each after those below it.
-    unused: Vec<PathBuf>,
+    pub(crate) unused: Vec<PathBuf>,
 }
 
 impl Restored {
@@ -124,17 +134,22 @@ impl Archive {
         for of_session in all {
             restored.add(of_session);
         }
+        restored.problems.extend(refused);
+        Ok(self.finish_restore(restored))
+    }
+
+    /// Removes folders that were made in vain, and sorts the result.
+    pub(crate) fn finish_restore(&self, mut restored: Restored) -> Restored {
         // All sessions are restored, so no files are made in them any more.
         for folder in &restored.unused {
             // Fails, as it should, if something is in it.
             let _ = self.disk.remove_folder(folder);
         }
-        restored.problems.extend(refused);
         restored.sessions.sort();
         restored
             .problems
             .sort_by(|one, other| one.path().cmp(other.path()));
-        Ok(restored)
+        restored
     }
 
     /// Returns the files to restore, by project and session. Of a session that was moved, only those of the project that has
@@ -147,6 +162,9 @@ impl Archive {
     ) -> BTreeMap<SessionKey<'a>, Vec<(&'a str, VersionId)>> {
         let mut files = Vec::new();
         for (name, versions) in &self.catalogue.files {
+            if in_home(name).is_some() {
+                continue;
+            }
             let is_early = |version: &&VersionId| {
                 let captured = self.captured(**version);
                 options.as_of.is_none_or(|time| captured <= time)
@@ -272,7 +290,7 @@ impl Archive {
     }
 
     /// Returns the folders of a file that are not there, each after those below it.
-    fn missing_folders(&self, path: &Path) -> Vec<PathBuf> {
+    pub(crate) fn missing_folders(&self, path: &Path) -> Vec<PathBuf> {
         let above = path.ancestors().skip(1);
         let is_missing = |folder: &&Path| {
             let found = self.disk.link_metadata(folder);
@@ -298,7 +316,7 @@ impl Archive {
     }
 
     /// Compares a version with the file at a path: no file, or the same bytes.
-    fn existing(&self, path: &Path, version: VersionId) -> Result<bool, Error> {
+    pub(crate) fn existing(&self, path: &Path, version: VersionId) -> Result<bool, Error> {
         let found = match self.disk.link_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             found => found.at(path)?,
@@ -333,7 +351,7 @@ impl Archive {
     /// # Errors
     /// Nothing has the name then, or the whole file has it: when only the sync of its folder failed. The temporary file is
     /// gone, unless it cannot be removed; then the next restore of the file removes it.
-    fn restore_file(
+    pub(crate) fn restore_file(
         &self,
         path: &Path,
         id: VersionId,

@@ -17,6 +17,7 @@ use transcript_engine::wire::KeepReport;
 use transcript_engine::{RootArchive, summarize_of};
 use transcript_format::units::size;
 use transcript_ops::Failure;
+use transcript_ops::agent_archives::summarize_database;
 use transcript_ops::roots::{RootPlace, is_archive};
 use transcript_render::{TextStyle, count};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
@@ -32,7 +33,8 @@ const MAX_RETRIES: u32 = 100;
 /// Back up all sessions in an archive
 ///
 /// Captures every version of every session: the changes since the last run, with subagents, stored results, tasks and file history.
-/// Changes nothing in the projects folder. Other commands find archived sessions by their id;
+/// The sessions of other agents on this machine are captured as well, each home folder in an archive of its own; --agent chooses.
+/// Changes nothing in the folders. Other commands find archived sessions by their id;
 /// `restore` puts them back. Files that may hold credentials are never captured.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -61,39 +63,40 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let roots = session::roots(ui)?;
+    session::roots(ui)?;
+    let places = ui.places_to_keep()?;
     if args.install {
-        return install(ui, &roots.places);
+        return install(ui, &places);
     }
-    let (there, missing): (Vec<&RootPlace>, Vec<&RootPlace>) = {
-        // The files of other agents are not captured yet.
-        let places = roots.places.iter().filter(|place| place.maker.is_none());
-        places.partition(|place| RealDisk.is_folder(&place.folder))
-    };
+    let is_there = |place: &&RootPlace| RealDisk.is_folder(&place.folder);
+    let (there, missing): (Vec<&RootPlace>, Vec<&RootPlace>) = places.iter().partition(is_there);
     if there.is_empty() {
         let does = if missing.len() == 1 { "does" } else { "do" };
         let folders = session::root_folders(ui);
         let text = format!("no sessions yet: {folders} {does} not exist");
         return Err(session::not_in_roots(ui, text).into());
     }
-    let others = roots
-        .places
-        .iter()
-        .filter_map(|place| place.maker.as_deref());
-    let others: Vec<&str> = others.collect();
-    if !others.is_empty() {
-        let names = others.join(", ");
-        ui.note(&format!("not kept yet: the sessions of {names}"));
-    }
-    for place in missing {
+    // An agent that was removed from the machine still has its archive.
+    let is_asked = !ui.asked_agents().is_empty();
+    let missing = missing.into_iter();
+    for place in missing.filter(|place| is_asked || place.maker.is_none()) {
         let folder = ui.path(&place.folder);
         ui.note(&format!("no sessions yet: {folder} does not exist"));
     }
+    let is_one = there.len() == 1;
     let mut kept = open_archives(ui, args, &there)?;
+    let has_all = kept.len() == there.len();
     loop {
-        let mut is_whole = true;
+        let mut is_whole = has_all;
         for root in &mut kept {
-            is_whole &= root.keep(ui, args)?;
+            is_whole &= match root.keep(ui, args) {
+                // The others are captured all the same.
+                Err(error) if !is_one => {
+                    ui.complain(&error);
+                    false
+                }
+                kept => kept?,
+            };
         }
         if !args.watch {
             return Ok(exit::done_if(is_whole));
@@ -117,9 +120,20 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
         return Err(exists.with_next("use a new folder").into());
     }
     let recipients = args.encrypt.as_deref().map(recipients).transpose()?;
+    let own = places.iter().filter(|place| place.maker.is_none());
+    let is_named = own.count() > 1;
     let kept = places
         .iter()
-        .map(|place| KeptRoot::open(ui, place, recipients.as_deref()));
+        .map(|place| KeptRoot::open(ui, place, recipients.as_deref(), is_named));
+    // The archive of one agent must not keep the others from being captured.
+    let is_one = places.len() == 1;
+    let kept = kept.zip(places).filter_map(|(kept, place)| match kept {
+        Err(error) if !is_one && place.maker.is_some() => {
+            ui.complain(&error);
+            None
+        }
+        kept => Some(kept),
+    });
     let kept = kept.collect::<Result<Vec<_>>>();
     if let Some(key) = new_key {
         if folders.iter().any(|folder| is_archive(folder)) {
@@ -138,14 +152,22 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
 /// A root, and its archive.
 struct KeptRoot {
     folder: PathBuf,
-    /// The name of the root, if several are in use.
+    /// The name of the root, if several of Claude Code are in use.
     name: Option<String>,
+    /// The agent whose home folder it is; `None` for Claude Code.
+    agent: Option<String>,
     archive: Archive,
     archive_folder: PathBuf,
 }
 
 impl KeptRoot {
-    fn open(ui: &Ui, place: &RootPlace, recipients: Option<&[Recipient]>) -> Result<Self> {
+    /// Opens the archive of a root. `is_named` says whether results name it.
+    fn open(
+        ui: &Ui,
+        place: &RootPlace,
+        recipients: Option<&[Recipient]>,
+        is_named: bool,
+    ) -> Result<Self> {
         let folder = archive::folder(place)?;
         let is_new = !is_archive(folder);
         let options = ui.archive_options()?;
@@ -156,8 +178,9 @@ impl KeptRoot {
         let archive = Archive::open_or_create_with(folder, &options)?;
         let marked = place.mark_archive();
         marked.with_context(|| folder.display().to_string())?;
-        let roots = session::roots(ui)?;
-        if let Some(common) = place.common_archive.as_ref().filter(|_| is_new) {
+        let agent = place.maker.as_deref().map(str::to_owned);
+        let is_divided = is_new && agent.is_none();
+        if let Some(common) = place.common_archive.as_ref().filter(|_| is_divided) {
             let context = session::context(ui);
             let of_root = context
                 .archives()
@@ -177,7 +200,8 @@ impl KeptRoot {
         }
         Ok(Self {
             folder: std::path::absolute(&place.folder).context("the projects folder")?,
-            name: (roots.places.len() > 1).then(|| place.name.to_string()),
+            name: (is_named && agent.is_none()).then(|| place.name.to_string()),
+            agent,
             archive,
             archive_folder: folder.to_owned(),
         })
@@ -186,9 +210,11 @@ impl KeptRoot {
     /// Captures what changed, and prints it. Returns whether there was no problem.
     fn keep(&mut self, ui: &Ui, args: &Args) -> Result<bool> {
         let captured = self.capture(ui, args)?;
-        let kept = self.folder.parent().and_then(cleanup_days);
+        let config = self.folder.parent().filter(|_| self.agent.is_none());
+        let kept = config.and_then(cleanup_days);
         let mut report = KeepReport::new(&captured, kept, args.sweep);
         report.root.clone_from(&self.name);
+        report.agent.clone_from(&self.agent);
         for problem in &report.problems {
             ui.report(Failure::new(
                 "unreadable",
@@ -208,9 +234,18 @@ impl KeptRoot {
             let progress = Progress::start(ui);
             let options = CaptureOptions::new()
                 .compare_all(args.full)
-                .summarize(Arc::new(summarize_of(&self.folder)))
                 .count_bytes(progress.counter());
-            match self.archive.capture(&self.folder, &options) {
+            let captured = match &self.agent {
+                Some(agent) => {
+                    let options = options.summarize(Arc::new(summarize_database(agent)));
+                    self.archive.capture_home(agent, &self.folder, &options)
+                }
+                None => {
+                    let options = options.summarize(Arc::new(summarize_of(&self.folder)));
+                    self.archive.capture(&self.folder, &options)
+                }
+            };
+            match captured {
                 Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
                     waits = waits.saturating_sub(1);
                     drop(progress);
@@ -249,7 +284,12 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
         return record::write(&mut out, report);
     }
     let folder = ui.path(folder);
-    let root = report.root.as_ref();
+    let root = report.root.as_ref().or(report.agent.as_ref());
+    let what = if report.agent.is_some() {
+        "file"
+    } else {
+        "session"
+    };
     let root = root.map_or(String::new(), |root| {
         format!("{}: ", ui.escaping.one_line(root))
     });
@@ -257,11 +297,11 @@ fn print(ui: &Ui, folder: &Path, report: &KeepReport, is_json: bool) -> Result<(
     let mut lines = vec![match report.captured {
         0 => format!(
             "{root}nothing changed: {} in {folder}",
-            count(unchanged, "session")
+            count(unchanged, what)
         ),
         captured => format!(
             "{root}kept {}, {} compressed to {}, in {folder}; {unchanged} unchanged",
-            count(captured, "session"),
+            count(captured, what),
             size(report.bytes),
             size(report.stored),
         ),
@@ -300,8 +340,22 @@ fn install(ui: &Ui, places: &[RootPlace]) -> Result<u8> {
         let folder = archive::folder(place)?;
         words.extend(["--archive".into(), folder.display().to_string()]);
     }
-    if !ui.asked_roots.is_empty() || places.len() > 1 {
-        for place in places {
+    for agent in ui.asked_agents() {
+        words.extend(["--agent".into(), agent.clone()]);
+    }
+    // Other agents are found each time.
+    let own: Vec<&RootPlace> = places
+        .iter()
+        .filter(|place| place.maker.is_none())
+        .collect();
+    let named = if ui.asked_roots.is_empty() {
+        own
+    } else {
+        places.iter().collect()
+    };
+    let is_choice = ui.asked_agents().is_empty() && named.len() > 1;
+    if !ui.asked_roots.is_empty() || is_choice {
+        for place in named {
             let root = std::path::absolute(&place.folder).context("--root")?;
             words.extend(["--root".into(), root.display().to_string()]);
         }

@@ -22,7 +22,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 ///
 /// Without --yes it only lists them. A session is removed only if none of its files was changed for a month, all of them were captured at
 /// least seven days ago, the archive gives back exactly their bytes, and no process has one open.
-/// `restore` puts it back.
+/// `restore` puts it back. With --agent, sessions of that agent: those that share a file go together, and databases stay.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Remove the files
@@ -37,13 +37,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let (place, _) = session::one_root(ui)?;
+    let (place, _) = session::one_root_or_home(ui)?;
     let mut archive = Archive::open_with(archive::folder(place)?, &ui.archive_options()?)?;
     let root = std::path::absolute(&place.folder).context("the projects folder")?;
     let age = Duration::from_secs(args.older_than.saturating_mul(SECONDS_PER_DAY));
     let options = PruneOptions::new().older_than(age).remove(args.yes);
     let progress = Progress::start(ui);
-    let pruned = archive.prune(&root, &options)?;
+    let pruned = match &place.maker {
+        Some(agent) => {
+            let homes = session::context(ui);
+            let groups = homes.agent_homes().groups_of_files(&place.folder);
+            let groups = groups.with_context(|| format!("the sessions of {agent}"))?;
+            archive.prune_home(agent, &place.folder, &groups, &options)?
+        }
+        None => archive.prune(&root, &options)?,
+    };
     drop(progress);
     let report = PruneReport::new(&pruned, !args.yes);
     let mut out = io::stdout().lock();

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
-use transcript_engine::RootArchive;
 use transcript_engine::archive::{ArchiveDisk, RestoreOptions, Restored};
 use transcript_engine::catalog::moment;
 use transcript_engine::verify::cleanup_days;
@@ -25,7 +24,8 @@ use crate::{archive, continuation, exit, record, session};
 /// Restore sessions from the archive
 ///
 /// Writes the files of the sessions as they were last captured, with their subagents and side files, times and modes. A file that
-/// exists is never changed, and a session whose id is in use is not restored.
+/// exists is never changed, and a session whose id is in use is not restored. A session of another agent goes back to its home
+/// folder as the files of that agent; one that is rows of a database, as the database, so it needs --to if that exists.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Ids of archived sessions, or the starts of ids
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Restore all archived sessions
     #[arg(long)]
     all: bool,
-    /// The projects folder to write to [default: that of Claude Code, or --root]
+    /// The projects folder, or home folder of an agent, to write to [default: where the sessions were]
     #[arg(long, value_name = "ROOT")]
     to: Option<PathBuf>,
     /// Restore the sessions as they were at this time
@@ -90,11 +90,17 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let days = config.and_then(cleanup_days);
         kept = kept.or(days);
         let options = renewed(options.clone(), days.filter(|_| args.renew));
-        let options = match &part.sessions {
-            Some(sessions) => options.sessions(sessions.clone()),
-            None => options,
-        };
-        restored.add(part.archive.archive()?.restore(&part.root, &options)?);
+        let archive = part.archive.archive()?;
+        restored.add(match &part.of {
+            PartOf::Sessions(sessions) => {
+                archive.restore(&part.root, &options.sessions(sessions.clone()))?
+            }
+            PartOf::All => archive.restore(&part.root, &options)?,
+            PartOf::Home(agent, Some(files)) => {
+                archive.restore_home(agent, &part.root, &options.files(files.clone()))?
+            }
+            PartOf::Home(agent, None) => archive.restore_home(agent, &part.root, &options)?,
+        });
     }
     drop(progress);
     let report = RestoreReport::new(&restored, kept, WARNING_DAYS);
@@ -150,10 +156,34 @@ fn warn_of_sweep(ui: &Ui, report: &RestoreReport, kept: Option<u64>) {
 /// Sessions that are restored together.
 struct RestorePart {
     archive: Arc<ArchiveDisk>,
-    /// The folder of projects to write to.
+    /// The folder of projects to write to, or the home folder of an agent.
     root: PathBuf,
-    /// Their projects and ids; all of the archive if there is no list.
-    sessions: Option<Vec<(String, String)>>,
+    of: PartOf,
+}
+
+/// What is restored of an archive.
+#[derive(Debug)]
+enum PartOf {
+    /// Everything of Claude Code.
+    All,
+    /// Sessions: their projects and ids.
+    Sessions(Vec<(String, String)>),
+    /// Files of the agent of this name, by their paths below its home folder; all without a list.
+    Home(String, Option<Vec<String>>),
+}
+
+impl PartOf {
+    /// Adds more of the same kind. Returns false if the other one is of another kind.
+    fn add(&mut self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sessions(own), Self::Sessions(others)) => own.extend_from_slice(others),
+            (Self::Home(agent, Some(own)), Self::Home(other, Some(others))) if agent == other => {
+                own.extend_from_slice(others);
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// Returns the sessions that are named, each from the archive that has it to the root that it is of.
@@ -167,29 +197,57 @@ fn named_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             return Err(failure.with_next(next).into());
         };
         let root = std::path::absolute(args.to.as_ref().unwrap_or(&root))?;
-        let Some(archive) = context.archive_at(&path).map(RootArchive::disk) else {
+        let Some(found) = context.archive_at(&path) else {
             continue;
         };
-        let name = name_of(archive, &path);
-        let of_archive = |part: &&mut RestorePart| {
-            part.root == root && part.archive.folder() == archive.folder()
+        let archive = found.disk();
+        let of = match found.agent() {
+            Some(agent) => {
+                PartOf::Home(agent.to_owned(), Some(files_of(ui, archive, agent, &path)?))
+            }
+            None => PartOf::Sessions(name_of(archive, &path).into_iter().collect()),
         };
-        match parts.iter_mut().find(of_archive) {
-            Some(part) => part.sessions.get_or_insert_default().extend(name),
-            None => parts.push(RestorePart {
+        let is_added = parts.iter_mut().any(|part| {
+            part.root == root && part.archive.folder() == archive.folder() && part.of.add(&of)
+        });
+        if !is_added {
+            parts.push(RestorePart {
                 archive: Arc::clone(archive),
                 root,
-                sessions: Some(name.into_iter().collect()),
-            }),
+                of,
+            });
         }
     }
     Ok(parts)
 }
 
+/// Returns the files of an archived session of an agent, by their paths below its home folder.
+fn files_of(ui: &Ui, archive: &ArchiveDisk, agent: &str, path: &Path) -> Result<Vec<String>> {
+    let context = session::context(ui);
+    let files = context.agent_homes().files_of(path);
+    let files = files.with_context(|| path.display().to_string())?;
+    let home = archive.home(agent);
+    let below = |file: &PathBuf| {
+        let newest = archive.newest(file)?;
+        let below = newest.strip_prefix(&home).ok()?;
+        let names: Option<Vec<&str>> = below.iter().map(std::ffi::OsStr::to_str).collect();
+        Some(names?.join("/"))
+    };
+    Ok(files.iter().flatten().filter_map(below).collect())
+}
+
 /// Returns all archived sessions of the root. It must be the only one, as all are written to one folder.
 fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
-    let (place, root) = session::one_root(ui)?;
+    let (place, root) = session::one_root_or_home(ui)?;
     let to = std::path::absolute(args.to.as_ref().unwrap_or(&place.folder))?;
+    if let Some(agent) = &place.maker {
+        let parts = root.archives.iter().map(|archive| RestorePart {
+            archive: Arc::clone(archive.disk()),
+            root: to.clone(),
+            of: PartOf::Home(agent.to_string(), None),
+        });
+        return Ok(parts.collect());
+    }
     let has_others = session::context(ui)
         .archived_of_others()
         .map_err(Failure::from)?
@@ -209,7 +267,11 @@ fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             archive: Arc::clone(archive.disk()),
             root: to.clone(),
             // Files that are of no session are restored as well, where all is of this root.
-            sessions: (has_others || root.archives.len() > 1).then_some(names),
+            of: if has_others || root.archives.len() > 1 {
+                PartOf::Sessions(names)
+            } else {
+                PartOf::All
+            },
         })
     });
     parts.collect()

@@ -46,6 +46,20 @@ pub(crate) fn one_root(ui: &Ui) -> Result<(&RootPlace, &Root)> {
     Ok((&roots.places[own], &roots.roots[own]))
 }
 
+/// Returns the only root that is in use, as [`one_root`] does, or the home folder of the only agent.
+pub(crate) fn one_root_or_home(ui: &Ui) -> Result<(&RootPlace, &Root)> {
+    let roots = roots(ui)?;
+    match (&roots.places[..], &roots.roots[..]) {
+        ([place], [root]) => Ok((place, root)),
+        _ if roots.places.iter().all(|place| place.maker.is_some()) => {
+            let text = "several agents are in use, and this needs one";
+            let failure = Failure::option("agent", text);
+            Err(failure.with_next("choose one with --agent NAME").into())
+        }
+        _ => one_root(ui),
+    }
+}
+
 /// Returns the folders of the roots that are in use, for a message.
 pub(crate) fn root_folders(ui: &Ui) -> String {
     let context = context(ui);

@@ -16,7 +16,9 @@ use transcript_storage::{ReadDisk, ReadFile, RealDisk, TemporaryFile};
 
 use crate::archive;
 use crate::progress::Progress;
-pub(crate) use crate::roots::{context, follow_policy, one_root, root_folders, roots};
+pub(crate) use crate::roots::{
+    context, follow_policy, one_root, one_root_or_home, root_folders, roots,
+};
 use crate::ui::Ui;
 
 /// The maximum number of listed matches of an ambiguous name.

@@ -170,6 +170,17 @@ impl Ui {
         })
     }
 
+    /// Returns the roots to capture.
+    pub(crate) fn places_to_keep(&self) -> Result<Vec<RootPlace>> {
+        let known = &self.roots()?.known;
+        Ok(known.choose_to_keep(&self.asked_agents, &self.asked_roots)?)
+    }
+
+    /// Returns the agents that `--agent` names.
+    pub(crate) fn asked_agents(&self) -> &[String] {
+        &self.asked_agents
+    }
+
     /// Returns the options to open the archive: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
     pub(crate) fn archive_options(&self) -> Result<ArchiveOptions> {
         let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());

@@ -57,6 +57,8 @@ pub struct Source {
     pub table: Option<String>,
     /// Its length in bytes; of a compressed file, that of what it decompresses to; of a table, its highest row number and one more.
     pub len: u64,
+    /// The version that it is of, if that is not the newest one.
+    pub version: Option<Box<str>>,
     /// The open file, if texts can be read from it again. It stays the same file when another one takes its name.
     pub(crate) file: Option<Arc<dyn ReadFile>>,
 }
@@ -174,7 +176,7 @@ pub enum BranchKind {
     Forked,
     /// A summary took their place.
     Compacted,
-    /// The agent deleted them, and a side table still has them.
+    /// The agent deleted them, and a side table still has them, or an earlier version of the file.
     Deleted,
     /// A subagent said them; only its result goes to the model.
     Subagent,
@@ -325,6 +327,7 @@ impl Conversation {
             path,
             table: None,
             len: 0,
+            version: None,
             file,
         });
         id

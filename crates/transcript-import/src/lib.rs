@@ -38,6 +38,7 @@
 //!    these are read again, `items` their JSON.
 //! 3. `lines` reads the records of JSON Lines, also from damaged lines, and maps each byte; `escapes` and `strings` have strings of
 //!    JSON, `ids` ids.
+//!    `earlier` adds what earlier versions of a session had.
 //!    `document` reads a file that is one JSON document, `sqlite` a database, and `gaps` completes the map of its rows.
 //! 4. `tree` follows parents, `parts` and `value` read contents, `calls` completes calls: what several dialects share.
 //! 5. `codex`, `pi`, `qwen`, `gemini`, `copilot`, `opencode` and `desktop` have the rules of one agent each. `docs/import.md` of the
@@ -72,6 +73,7 @@ mod dialect;
 mod dialects;
 mod disk;
 mod document;
+mod earlier;
 mod entries;
 mod error;
 mod escapes;
@@ -109,7 +111,7 @@ pub use copilot::Copilot;
 pub use desktop::ClaudeDesktop;
 pub use dialect::{Dialect, Policy, Session};
 pub use dialects::{agent_of_file, dialect};
-pub use disk::{ImportDisk, ShownConversation, home_of_file};
+pub use disk::{EarlierHome, EarlierHomes, ImportDisk, ShownConversation, home_of_file};
 pub use entries::{Entries, IMPORTED_KEY, Subject, damage_name};
 pub use error::Error;
 pub use gemini::Gemini;

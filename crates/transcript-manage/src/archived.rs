@@ -1,6 +1,7 @@
 //! Lists archived sessions by the summaries that were stored when they were captured.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use transcript_session::Error;
 use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::copying::same_start;
+use crate::session_sets::add_archived;
 
 /// Describes a session for [`CaptureOptions::summarize`](transcript_archive::CaptureOptions::summarize), so that
 /// [`RootArchive::list`] need not read it.
@@ -61,6 +63,22 @@ fn real(folder: &Path) -> PathBuf {
         .unwrap_or_else(|_| folder.to_owned())
 }
 
+/// The archived sessions of another agent, which a disk shows as files of our own format.
+pub trait ArchivedHome: Debug + Send + Sync {
+    /// Returns the name of the agent.
+    fn agent(&self) -> &str;
+
+    /// Returns the disk that shows the sessions.
+    fn disk(&self) -> Arc<dyn ReadDisk>;
+
+    /// Returns the folders with sessions: that of the newest versions, then those of earlier captures that have sessions which
+    /// no later one has.
+    ///
+    /// # Errors
+    /// When the archive cannot be read.
+    fn folders(&self) -> io::Result<Vec<PathBuf>>;
+}
+
 /// An archive, and the root whose sessions are meant. Earlier versions captured every root in the same archive.
 ///
 /// A session is of another root only if there is proof: its capture names that root, and the folder of the root is still there;
@@ -72,6 +90,8 @@ pub struct RootArchive {
     /// The root; without one, all sessions are meant.
     root: Option<PathBuf>,
     others: Vec<PathBuf>,
+    /// The sessions of another agent that are meant, in place of those of Claude Code.
+    home: Option<Arc<dyn ArchivedHome>>,
 }
 
 impl RootArchive {
@@ -82,6 +102,16 @@ impl RootArchive {
             disk,
             root: None,
             others: Vec::new(),
+            home: None,
+        }
+    }
+
+    /// Takes the sessions of another agent.
+    #[must_use]
+    pub fn of_home(disk: Arc<ArchiveDisk>, home: Arc<dyn ArchivedHome>) -> Self {
+        Self {
+            home: Some(home),
+            ..Self::new(disk)
         }
     }
 
@@ -95,7 +125,39 @@ impl RootArchive {
             disk,
             root: Some(root),
             others,
+            home: None,
         }
+    }
+
+    /// Returns the name of the agent whose sessions are meant; `None` for Claude Code.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        self.home.as_ref().map(|home| home.agent())
+    }
+
+    /// Returns the folder in which the newest versions of sessions appear.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        match self.agent() {
+            Some(agent) => self.disk.home(agent),
+            None => self.disk.projects(),
+        }
+    }
+
+    /// Returns whether a path leads to the sessions, in their newest or in earlier versions.
+    #[must_use]
+    pub fn leads_to(&self, path: &Path) -> bool {
+        let newest = self.disk.newest(path);
+        newest.is_some_and(|newest| newest.starts_with(self.folder()))
+    }
+
+    /// Returns the path below the projects folder where the file of an archived session was; `None` for other agents, whose files
+    /// have another form.
+    #[must_use]
+    pub fn place_of(&self, path: &Path) -> Option<PathBuf> {
+        let newest = self.disk.newest(path).filter(|_| self.home.is_none())?;
+        let below = newest.strip_prefix(self.disk.projects()).ok()?;
+        Some(below.to_owned())
     }
 
     /// Returns the disk on which the archive has sessions as files.
@@ -132,6 +194,9 @@ impl RootArchive {
     /// # Errors
     /// When the archive cannot be read.
     pub fn sessions(&self) -> Result<SessionFiles, transcript_reader::Error> {
+        if let Some(home) = &self.home {
+            return sessions_of(&**home, &self.disk);
+        }
         let projects = self.disk.projects();
         let disk: Arc<dyn ReadDisk> = Arc::clone(&self.disk) as _;
         if disk.metadata(&projects).is_err() {
@@ -190,6 +255,24 @@ impl RootArchive {
         listing.add(archived.rows, archived.problems);
         Ok(())
     }
+}
+
+/// Returns the archived sessions of another agent. One that several captures have is that of the last one.
+fn sessions_of(
+    home: &dyn ArchivedHome,
+    archive: &ArchiveDisk,
+) -> Result<SessionFiles, transcript_reader::Error> {
+    let disk = home.disk();
+    let mut files = SessionFiles::on(Arc::clone(&disk));
+    let at = archive.home(home.agent());
+    let folders = home.folders();
+    let folders = folders.map_err(|error| transcript_reader::Error::io(&at, None, error))?;
+    for folder in folders {
+        if disk.metadata(&folder).is_ok() {
+            add_archived(&mut files, SessionFiles::in_root_on(&disk, &folder)?);
+        }
+    }
+    Ok(files)
 }
 
 /// Returns whether a file starts with all bytes of another one.

@@ -14,7 +14,7 @@ mod salvage_files;
 pub mod session_sets;
 
 #[cfg(feature = "archive")]
-pub use archived::{RootArchive, summarize, summarize_of};
+pub use archived::{ArchivedHome, RootArchive, summarize, summarize_of};
 pub use copying::NotCopied;
 pub use merging::{Conflict, Merged, merge, merge_on};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove, move_project};

@@ -23,11 +23,11 @@ mod none;
 #[cfg(feature = "import")]
 pub use imported::Homes;
 #[cfg(feature = "import")]
-pub(crate) use imported::{check_name, is_home};
+pub(crate) use imported::{check_name, is_home, sessions_in_database};
 #[cfg(not(feature = "import"))]
 pub use none::Homes;
 #[cfg(not(feature = "import"))]
-pub(crate) use none::{check_name, is_home};
+pub(crate) use none::{check_name, is_home, sessions_in_database};
 
 /// The name of Claude Code among the agents.
 pub const CLAUDE_CODE: &str = "claude-code";

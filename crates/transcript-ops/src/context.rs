@@ -288,7 +288,7 @@ impl Context {
     pub(crate) fn archived_root(&self, path: &Path) -> Option<&Root> {
         self.roots.iter().find(|root| {
             let mut archives = root.archives.iter();
-            archives.any(|archive| path.starts_with(archive.disk().projects()) && archive.has(path))
+            archives.any(|archive| archive.leads_to(path) && archive.has(path))
         })
     }
 
@@ -296,14 +296,14 @@ impl Context {
     #[must_use]
     pub fn is_archived(&self, path: &Path) -> bool {
         let mut archives = self.archives();
-        archives.any(|archive| path.starts_with(archive.disk().projects()))
+        archives.any(|archive| archive.leads_to(path))
     }
 
     /// Returns the archive that a path leads to, as that of the root whose session is there.
     #[must_use]
     pub fn archive_at(&self, path: &Path) -> Option<&RootArchive> {
         let mut archives = self.archives();
-        archives.find(|archive| path.starts_with(archive.disk().projects()) && archive.has(path))
+        archives.find(|archive| archive.leads_to(path) && archive.has(path))
     }
 
     /// Returns the number of archived sessions that are of none of the roots that are in use.
@@ -313,7 +313,7 @@ impl Context {
     pub fn archived_of_others(&self) -> Result<usize, FindError> {
         let mut seen = HashSet::new();
         let mut count = 0;
-        for archive in self.archives() {
+        for archive in self.archives().filter(|archive| archive.agent().is_none()) {
             if seen.insert(archive.disk().folder()) {
                 let all = RootArchive::new(Arc::clone(archive.disk())).sessions();
                 let all = all.map_err(Error::from)?.sessions.into_iter();
@@ -325,12 +325,11 @@ impl Context {
         Ok(count)
     }
 
-    /// Returns where the file of an archived session was; `None` for any other session.
+    /// Returns where the file of an archived session was; `None` for any other session, and for one of another agent, whose files
+    /// have another form.
     #[must_use]
     pub fn place_of_archived(&self, path: &Path) -> Option<PathBuf> {
-        let mut archives = self.archives();
-        let below =
-            archives.find_map(|archive| path.strip_prefix(archive.disk().projects()).ok())?;
+        let below = self.archives().find_map(|archive| archive.place_of(path))?;
         Some(self.root_at(path)?.store.root().join(below))
     }
 

@@ -8,10 +8,13 @@
 //!
 //! [`serve`] runs the commands of an open session.
 
+pub mod agent_archives;
 pub mod agents;
 mod below;
 pub mod context;
 pub mod conversation_end;
+#[cfg(feature = "import")]
+mod cut_versions;
 pub mod documents;
 pub mod entries;
 pub mod failure;

@@ -13,6 +13,7 @@ use transcript_session::{
 };
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
+use crate::agent_archives::AgentArchive;
 use crate::agents::{CLAUDE_CODE, Homes, SessionsDisk, check_name as check_agent, is_home};
 use crate::failure::{Failure, message_of};
 
@@ -51,7 +52,7 @@ pub struct RootPlace {
     pub folder: PathBuf,
     /// The agent whose home folder it is; `None` for Claude Code.
     pub maker: Option<Arc<str>>,
-    /// The folder of its archive, which need not exist. `None` if there is no data folder, and for the home folders of agents.
+    /// The folder of its archive, which need not exist. `None` if there is no data folder.
     pub archive: Option<PathBuf>,
     /// The archive that earlier versions captured it in, if that is another one.
     pub common_archive: Option<PathBuf>,
@@ -75,6 +76,8 @@ pub struct KnownRoots {
     is_archive_given: bool,
     /// Other folders that archives name.
     others: Vec<PathBuf>,
+    /// The archives of agents that are to be elsewhere, by the names of the agents.
+    archives_of_agents: BTreeMap<String, PathBuf>,
 }
 
 /// A root that is in use: its sessions, and its archived ones.
@@ -118,7 +121,15 @@ impl KnownRoots {
         if let Some(usual) = usual.filter(|usual| known.at(usual).is_none()) {
             known.add(USUAL, usual.to_owned(), &config)?;
         }
-        for name in config.archives.keys().chain(&config.used) {
+        for (name, folder) in &config.archives {
+            if known.named(name).is_none() && check_agent(name).is_ok() {
+                let folder = known.absolute(&format!("archives.{name}"), folder)?;
+                known.archives_of_agents.insert(name.clone(), folder);
+            }
+        }
+        let of_roots = config.archives.keys();
+        let of_roots = of_roots.filter(|name| !known.archives_of_agents.contains_key(*name));
+        for name in of_roots.chain(&config.used) {
             if known.named(name).is_none() {
                 return Err(known.wrong(&format!("no root is named {name}")));
             }
@@ -232,9 +243,7 @@ impl KnownRoots {
         match (&others[..], asked) {
             ([], []) if agents.is_empty() => {
                 let mut places = self.choose(&[]);
-                let found = agent_homes().into_iter();
-                let found = found.filter(|(agent, home)| is_home(agent, home));
-                places.extend(found.map(|(agent, home)| RootPlace::of_agent(agent, home)));
+                places.extend(self.found_homes());
                 Ok(places)
             }
             ([], []) => Ok(self.choose(&[])),
@@ -247,12 +256,12 @@ impl KnownRoots {
                 };
                 let homes = agent_homes().into_iter();
                 let homes = homes.filter(|(agent, _)| others.iter().any(|other| other == agent));
-                places.extend(homes.map(|(agent, home)| RootPlace::of_agent(agent, home)));
+                places.extend(homes.map(|(agent, home)| self.place_of(agent, home)));
                 Ok(places)
             }
             ([agent], asked) if !has_own => {
                 let places = asked.iter();
-                let places = places.map(|home| RootPlace::of_agent(agent, home.clone()));
+                let places = places.map(|home| self.place_of(agent, home.clone()));
                 Ok(places.collect())
             }
             _ => Err(Failure::option(
@@ -260,6 +269,47 @@ impl KnownRoots {
                 "a folder is that of one agent; name one agent with `root`",
             )),
         }
+    }
+
+    /// Returns the roots to capture: those of [`choose_of`](Self::choose_of), and without an agent and without a folder the home folders of
+    /// all agents, also of those whose sessions are shown only on request.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn choose_to_keep(
+        &self,
+        agents: &[String],
+        asked: &[PathBuf],
+    ) -> Result<Vec<RootPlace>, Failure> {
+        let mut places = self.choose_of(agents, asked)?;
+        if agents.is_empty() && asked.is_empty() {
+            let known: Vec<Option<Arc<str>>> =
+                places.iter().map(|place| place.maker.clone()).collect();
+            places.extend(
+                self.found_homes()
+                    .filter(|place| !known.contains(&place.maker)),
+            );
+        }
+        Ok(places)
+    }
+
+    /// Returns the home folders of agents on this machine, and those that are gone and have an archive.
+    fn found_homes(&self) -> impl Iterator<Item = RootPlace> {
+        let homes = agent_homes().into_iter();
+        let places = homes.map(|(agent, home)| (agent, self.place_of(agent, home)));
+        let found = places.filter(|(agent, place)| {
+            let has_archive = || place.is_archive_by_default && place.has_archive();
+            // A build without other agents shows none of their archives.
+            is_home(agent, &place.folder) || check_agent(agent).is_ok() && has_archive()
+        });
+        found.map(|(_, place)| place)
+    }
+
+    /// Returns the home folder of an agent as a root.
+    fn place_of(&self, agent: &str, home: PathBuf) -> RootPlace {
+        let asked = self.archive.as_deref();
+        let placed = self.archives_of_agents.get(agent).map(PathBuf::as_path);
+        RootPlace::of_agent(agent, home, asked.or(placed))
     }
 
     /// Returns the names of the roots, and their folders.
@@ -304,7 +354,13 @@ impl KnownRoots {
         let roots = places.iter().map(|place| {
             let archives = place.archives().filter(|folder| is_archive(folder));
             let archives = archives.map(|folder| {
-                if place.has_whole_archive {
+                if let Some(agent) = &place.maker {
+                    let disk = disk_at(folder);
+                    let home = AgentArchive::new(agent, &disk, &homes);
+                    // The name was checked when the place was chosen.
+                    let _ = homes.add_archived(agent, &disk);
+                    RootArchive::of_home(disk, Arc::new(home))
+                } else if place.has_whole_archive {
                     RootArchive::new(disk_at(folder))
                 } else {
                     RootArchive::of(disk_at(folder), &place.folder, &all)
@@ -336,16 +392,12 @@ impl KnownRoots {
 }
 
 impl RootPlace {
-    /// The home folder of an agent.
-    fn of_agent(agent: &str, home: PathBuf) -> Self {
+    /// The home folder of an agent, whose archive is in the folder that somebody asked for, else in its own.
+    fn of_agent(agent: &str, home: PathBuf, asked: Option<&Path>) -> Self {
+        let of_home = Self::new(agent.into(), home, asked);
         Self {
-            name: agent.into(),
-            folder: home,
             maker: Some(agent.into()),
-            archive: None,
-            common_archive: None,
-            is_archive_by_default: false,
-            has_whole_archive: false,
+            ..of_home
         }
     }
 
@@ -373,11 +425,19 @@ impl RootPlace {
 
     /// Returns the folders in which its archived sessions may be.
     fn archives(&self) -> impl Iterator<Item = &PathBuf> {
-        self.archive.iter().chain(&self.common_archive)
+        // Earlier versions captured no other agents.
+        let common = self.common_archive.iter();
+        let common = common.filter(|_| self.maker.is_none());
+        self.archive.iter().chain(common)
     }
 
-    /// Returns the public keys to which a new archive is to be encrypted, so that sessions which earlier versions captured
-    /// encrypted are not stored in the clear from now on.
+    /// Returns whether its archive exists.
+    fn has_archive(&self) -> bool {
+        self.archive.as_deref().is_some_and(is_archive)
+    }
+
+    /// Returns the public keys to which a new archive is to be encrypted: those of the archive that earlier versions captured every
+    /// root in. So what somebody wants encrypted is not stored in the clear from now on.
     #[must_use]
     pub fn encrypted_like(&self, options: &ArchiveOptions) -> ArchiveOptions {
         let is_new = self

@@ -64,7 +64,7 @@ fn live(disk: &FakeDisk) -> Files {
 
 /// How archives of a seed are opened: every second one is encrypted, and every second of those is written without the
 /// key. To read takes it.
-fn on(disk: &Arc<dyn Disk>, seed: u64, reads: bool) -> ArchiveOptions {
+pub(crate) fn on(disk: &Arc<dyn Disk>, seed: u64, reads: bool) -> ArchiveOptions {
     static KEY: OnceLock<Identities> = OnceLock::new();
     let options = ArchiveOptions::new().disk(Arc::clone(disk));
     if seed.is_multiple_of(2) {
@@ -148,7 +148,7 @@ fn naive_archived(disk: &FakeDisk) -> Files {
 
 /// The event that ends a capture.
 #[derive(Clone, Copy, Debug)]
-enum CaptureEnd {
+pub(crate) enum CaptureEnd {
     Kill,
     Power,
     /// The operation fails.
@@ -161,7 +161,7 @@ impl CaptureEnd {
     const ALL: [Self; 4] = [Self::Kill, Self::Power, Self::Error, Self::LostSync];
 
     /// Makes operation `nth` end what runs next.
-    fn prepare(self, disk: &FakeDisk, nth: u64) {
+    pub(crate) fn prepare(self, disk: &FakeDisk, nth: u64) {
         match self {
             Self::Kill | Self::Power => disk.kill_at(nth),
             Self::Error => disk.set(Fault::error(std::io::ErrorKind::Other).at_any(nth)),
@@ -170,7 +170,7 @@ impl CaptureEnd {
     }
 
     /// Lets other processes continue afterwards.
-    fn restart(self, disk: &FakeDisk, seed: u64) {
+    pub(crate) fn restart(self, disk: &FakeDisk, seed: u64) {
         disk.clear_faults();
         match self {
             Self::Power => drop(disk.cut_power(seed)),
@@ -180,7 +180,7 @@ impl CaptureEnd {
 }
 
 /// Runs each end at each operation, and returns the number of runs, and what went wrong.
-fn at_each(
+pub(crate) fn at_each(
     seed: u64,
     run: impl Fn(u64, CaptureEnd) -> (bool, Result<(), String>),
 ) -> (u64, Vec<String>) {
@@ -286,7 +286,7 @@ fn run_all(seed: u64, is_naive: bool) -> (u64, Vec<String>) {
 }
 
 /// The number of seeds. The environment may ask for more.
-fn seeds() -> u64 {
+pub(crate) fn seeds() -> u64 {
     let wanted = std::env::var("TRANSCRIPT_ARCHIVE_KILLS");
     wanted
         .ok()

@@ -5,6 +5,8 @@
 mod crash;
 mod damage;
 mod encryption;
+mod home_crash;
+mod homes;
 mod moved;
 mod prune;
 mod repack;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::{command, stderr, stdout};
 
 /// A session of each agent: the agent, the file below its home folder in the home folder of the person, and the id.
-const SESSIONS: [(&str, &str, &str); 5] = [
+pub(crate) const SESSIONS: [(&str, &str, &str); 5] = [
     (
         "codex",
         ".codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-10000000-0000-7000-8000-00000000c0de.jsonl",
@@ -38,11 +38,11 @@ const SESSIONS: [(&str, &str, &str); 5] = [
         "50000000-0000-4000-8000-000000000004",
     ),
 ];
-const OWN: &str = "60000000-0000-4000-8000-000000000005";
-const TIME: &str = "2026-01-02T03:04:05.678Z";
+pub(crate) const OWN: &str = "60000000-0000-4000-8000-000000000005";
+pub(crate) const TIME: &str = "2026-01-02T03:04:05.678Z";
 
 /// The records of a session: a prompt `ask AGENT` and an answer `tell AGENT`.
-fn records(agent: &str, id: &str) -> Vec<Value> {
+pub(crate) fn records(agent: &str, id: &str) -> Vec<Value> {
     let (ask, tell) = (format!("ask {agent}"), format!("tell {agent}"));
     let of_codex = |ordinal: u64, kind: &str, payload: Value| json!({ "timestamp": TIME, "ordinal": ordinal, "type": kind, "payload": payload });
     let message = |role: &str, kind: &str, text: &str| json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
@@ -109,10 +109,10 @@ fn records(agent: &str, id: &str) -> Vec<Value> {
 }
 
 /// A home folder with a session of each agent, and one of Claude Code.
-struct Machine(TempDir);
+pub(crate) struct Machine(TempDir);
 
 impl Machine {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Self(tempfile::tempdir().unwrap());
         for (agent, file, id) in SESSIONS {
             let lines = records(agent, id);
@@ -129,18 +129,22 @@ impl Machine {
         machine
     }
 
-    fn path(&self, below: &str) -> PathBuf {
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.0.path().join(below)
     }
 
-    fn write(&self, below: &str, records: &[Value]) {
+    pub(crate) fn write(&self, below: &str, records: &[Value]) {
         let path = self.path(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text: String = records.iter().map(|record| format!("{record}\n")).collect();
         fs::write(path, text).unwrap();
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(arguments);
         command
             .env("HOME", self.0.path())
@@ -150,11 +154,11 @@ impl Machine {
             .env_remove("CLAUDE_CONFIG_DIR")
             .env_remove("TRANSCRIPT_ARCHIVE")
             .current_dir(self.0.path());
-        command.output().unwrap()
+        command
     }
 
     /// Runs a command that must succeed, and returns its output.
-    fn text(&self, arguments: &[&str]) -> String {
+    pub(crate) fn text(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
             output.status.success(),
@@ -164,7 +168,7 @@ impl Machine {
         stdout(&output)
     }
 
-    fn records(&self, arguments: &[&str]) -> Vec<Value> {
+    pub(crate) fn records(&self, arguments: &[&str]) -> Vec<Value> {
         let text = self.text(arguments);
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -172,7 +176,7 @@ impl Machine {
     }
 
     /// Returns the agent of each listed session.
-    fn listed(&self, arguments: &[&str]) -> BTreeMap<String, String> {
+    pub(crate) fn listed(&self, arguments: &[&str]) -> BTreeMap<String, String> {
         let rows = self.records(&[&["list", "--json"], arguments].concat());
         let text = |value: &Value| value.as_str().unwrap_or("claude-code").to_owned();
         rows.iter()

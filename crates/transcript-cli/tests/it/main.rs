@@ -15,6 +15,7 @@ mod healthy;
 mod help;
 mod hostile;
 mod keep;
+mod keep_agents;
 #[cfg(unix)]
 mod links;
 mod list;

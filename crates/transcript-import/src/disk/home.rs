@@ -9,6 +9,7 @@ use transcript_storage::{Metadata, ReadDisk};
 
 use super::catalogue::Catalogue;
 use super::conversions::{Conversions, Converted, io_error};
+use super::earlier_homes::{EarlierHome, EarlierHomes};
 use super::lists::Lists;
 use super::lock::lock;
 use super::memory::{Memory, MemoryFile};
@@ -34,6 +35,7 @@ pub(super) struct Home {
     pub(super) agent: Agent,
     pub(super) path: PathBuf,
     policy: Policy,
+    earlier: Option<Arc<dyn EarlierHomes>>,
     conversions: Conversions,
     shared: Shared,
     lists: Lists,
@@ -53,11 +55,26 @@ impl Home {
             agent,
             path,
             policy,
+            earlier: None,
             conversions: Conversions::default(),
             shared: Shared::default(),
             lists: Lists::default(),
             catalogue: Mutex::default(),
             memory: OnceLock::new(),
+        }
+    }
+
+    /// Returns the same home folder, with what earlier versions of its files had.
+    pub(super) fn with_earlier(&self, earlier: Arc<dyn EarlierHomes>) -> Self {
+        let home = Self::new(
+            Arc::clone(&self.disk),
+            self.agent,
+            self.path.clone(),
+            self.policy,
+        );
+        Self {
+            earlier: Some(earlier),
+            ..home
         }
     }
 
@@ -141,14 +158,34 @@ impl Home {
     pub(super) fn convert(&self, below: &Path) -> io::Result<Arc<Converted>> {
         let shown = self.shown(below)?;
         self.conversions
-            .convert(&*self.disk, &shown, &|shown| self.read(shown))
+            .convert(&*self.disk, &shown, &|shown| self.read_all(shown))
     }
 
     /// Returns the properties of the file of a session.
     pub(super) fn metadata(&self, below: &Path) -> io::Result<Metadata> {
         let shown = self.shown(below)?;
         self.conversions
-            .metadata(&*self.disk, &shown, &|shown| self.read(shown))
+            .metadata(&*self.disk, &shown, &|shown| self.read_all(shown))
+    }
+
+    /// Reads a session, and what earlier versions of its files had. One that cannot be read adds nothing.
+    fn read_all(&self, shown: &Shown) -> Result<Conversation, Error> {
+        let mut conversation = self.read(shown)?;
+        let earlier = self.earlier.as_ref();
+        let Some(earlier) = earlier.filter(|_| self.policy == Policy::Recover) else {
+            return Ok(conversation);
+        };
+        for EarlierHome { path, version } in earlier.of_files(&self.path, &shown.files) {
+            let path = &path;
+            let store = Store {
+                path,
+                ..self.store()
+            };
+            if let Ok(then) = dialect(self.agent).read(store, &shown.id, self.policy) {
+                conversation = conversation.with_earlier(&then, &version)?;
+            }
+        }
+        Ok(conversation)
     }
 
     fn read(&self, shown: &Shown) -> Result<Conversation, Error> {

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod conversions;
+mod earlier_homes;
 mod file;
 mod head;
 mod home;
@@ -28,6 +29,8 @@ use crate::{Agent, Conversation, Error, agent_of_file, dialect};
 use conversions::Converted;
 use file::SessionAsFile;
 use home::Home;
+
+pub use earlier_homes::{EarlierHome, EarlierHomes};
 
 /// A disk on which each session of an agent's home folder is a file of our own format.
 ///
@@ -91,6 +94,13 @@ impl ImportDisk {
         self.0.keep_memory();
     }
 
+    /// Shows in each session as well what earlier versions of its files had and the newest ones lack, as branches of the kind
+    /// [`Deleted`](crate::BranchKind::Deleted). Under [`Policy::Vendor`] nothing is added.
+    #[must_use]
+    pub fn earlier(self, earlier: Arc<dyn EarlierHomes>) -> Self {
+        Self(Arc::new(self.0.with_earlier(earlier)))
+    }
+
     /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> Agent {
@@ -101,6 +111,21 @@ impl ImportDisk {
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.0.path
+    }
+
+    /// Returns the disk that has the home folder.
+    #[must_use]
+    pub fn source_disk(&self) -> &Arc<dyn ReadDisk> {
+        &self.0.disk
+    }
+
+    /// Returns the paths below the home folder of the files that show the sessions, as they are now.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn sessions(&self) -> io::Result<Vec<PathBuf>> {
+        let catalogue = self.0.read_catalogue()?;
+        Ok(catalogue.shown.keys().cloned().collect())
     }
 
     /// Returns whether the folder looks like the home folder of the agent, or is one file with a session of it.

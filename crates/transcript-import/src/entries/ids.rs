@@ -69,6 +69,11 @@ pub(super) fn response_name(id: Uuid) -> String {
 
 /// Files keep their ids when they are moved to another folder, as an archived rollout is.
 fn file_name(of: &Conversation, place: Place) -> String {
-    let path = &of.source(place.source).path;
-    crate::source::name_of(path).into_owned()
+    let source = of.source(place.source);
+    let name = crate::source::name_of(&source.path);
+    match &source.version {
+        // Other records may lie there in the newest version.
+        Some(version) => format!("{name}\n{version}"),
+        None => name.into_owned(),
+    }
 }

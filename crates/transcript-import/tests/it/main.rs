@@ -8,6 +8,7 @@ mod copilot_turns;
 mod counted_disk;
 mod damage;
 mod desktop;
+mod earlier;
 mod faults;
 mod files;
 mod gemini;

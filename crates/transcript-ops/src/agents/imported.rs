@@ -1,14 +1,17 @@
 //! The home folders of other agents, and the disks that show their sessions.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use transcript_import::{Agent, Error, ImportDisk, Policy, home_of_file};
+use transcript_archive::ArchiveDisk;
+use transcript_import::{Agent, Error, ImportDisk, Policy, Store, dialect, home_of_file};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use super::CLAUDE_CODE;
+use crate::cut_versions::CutVersions;
 use crate::failure::{Failure, message_of};
 
 /// The home folders of other agents.
@@ -19,6 +22,8 @@ pub struct Homes {
     is_as_agents: AtomicBool,
     /// More are added when a file of an agent is named that is in none of them.
     disks: RwLock<Vec<Arc<ImportDisk>>>,
+    /// The archives with home folders of these agents. What is in them as of a time is added when something there is asked for.
+    archives: RwLock<Vec<(Agent, Arc<ArchiveDisk>)>>,
 }
 
 impl Default for Homes {
@@ -40,6 +45,7 @@ impl Homes {
             disk,
             is_as_agents: AtomicBool::new(false),
             disks: RwLock::default(),
+            archives: RwLock::default(),
         }
     }
 
@@ -48,7 +54,8 @@ impl Homes {
         self.is_as_agents.store(true, Ordering::Relaxed);
         let mut disks = self.disks.write().unwrap_or_else(PoisonError::into_inner);
         for disk in &mut *disks {
-            *disk = self.disk_of(disk.agent(), disk.home());
+            // As the agent shows a session, it has nothing of earlier versions.
+            *disk = self.disk_of(disk.source_disk(), disk.agent(), disk.home(), None);
         }
     }
 
@@ -63,14 +70,24 @@ impl Homes {
         self.all().iter().for_each(|disk| disk.keep_memory());
     }
 
-    fn disk_of(&self, agent: Agent, home: &Path) -> Arc<ImportDisk> {
+    /// Returns the disk that shows a home folder, with what earlier versions of its files in an archive had.
+    fn disk_of(
+        &self,
+        on: &Arc<dyn ReadDisk>,
+        agent: Agent,
+        home: &Path,
+        archive: Option<&Arc<ArchiveDisk>>,
+    ) -> Arc<ImportDisk> {
         let policy = if self.is_as_agents.load(Ordering::Relaxed) {
             Policy::Vendor
         } else {
             Policy::Recover
         };
-        let disk = ImportDisk::with(Arc::clone(&self.disk), agent, home, policy);
-        Arc::new(disk)
+        let disk = ImportDisk::with(Arc::clone(on), agent, home, policy);
+        Arc::new(match archive {
+            Some(archive) => disk.earlier(Arc::new(CutVersions::of(archive))),
+            None => disk,
+        })
     }
 
     /// Returns whether damaged sessions are shown as the agents themselves show them.
@@ -84,14 +101,31 @@ impl Homes {
     /// When no agent has the name.
     pub fn add(&self, agent: &str, home: &Path) -> Result<(), Failure> {
         let agent = agent_of(agent)?;
-        self.add_home(agent, home);
+        self.add_home(&self.disk, agent, home);
         Ok(())
     }
 
-    fn add_home(&self, agent: Agent, home: &Path) {
-        let disk = self.disk_of(agent, home);
+    /// Adds the home folder of the agent of this name that an archive has.
+    ///
+    /// # Errors
+    /// When no agent has the name.
+    pub fn add_archived(&self, agent: &str, archive: &Arc<ArchiveDisk>) -> Result<(), Failure> {
+        let (agent, home) = (agent_of(agent)?, archive.home(agent));
+        let disk: Arc<dyn ReadDisk> = Arc::clone(archive) as _;
+        self.add_disk(self.disk_of(&disk, agent, &home, Some(archive)));
+        let archives = self.archives.write();
+        let mut archives = archives.unwrap_or_else(PoisonError::into_inner);
+        archives.push((agent, Arc::clone(archive)));
+        Ok(())
+    }
+
+    fn add_home(&self, on: &Arc<dyn ReadDisk>, agent: Agent, home: &Path) {
+        self.add_disk(self.disk_of(on, agent, home, None));
+    }
+
+    fn add_disk(&self, disk: Arc<ImportDisk>) {
         let mut disks = self.disks.write().unwrap_or_else(PoisonError::into_inner);
-        if disks.iter().all(|known| known.home() != home) {
+        if disks.iter().all(|known| known.home() != disk.home()) {
             disks.push(disk);
         }
     }
@@ -117,8 +151,31 @@ impl Homes {
     }
 
     fn shown_at(&self, path: &Path) -> Option<Arc<ImportDisk>> {
-        let mut disks = self.all().into_iter();
-        disks.find(|disk| path.starts_with(disk.home()) && disk.has(path))
+        let is_there = |disk: &Arc<ImportDisk>| path.starts_with(disk.home()) && disk.has(path);
+        let known = self.all().into_iter().find(is_there);
+        known.or_else(|| {
+            let home = self.add_earlier(path)?;
+            let disks = self.all().into_iter();
+            disks.filter(|disk| disk.home() == home).find(is_there)
+        })
+    }
+
+    /// Adds the home folder, as an archive had it at an earlier time, that a path leads to; returns it if it was not known.
+    fn add_earlier(&self, path: &Path) -> Option<PathBuf> {
+        let archives = self.archives.read();
+        let archives = archives.unwrap_or_else(PoisonError::into_inner).clone();
+        for (agent, archive) in archives {
+            let newest = archive.newest(path).filter(|newest| newest != path);
+            let own = archive.home(agent.name());
+            if let Some(below) = newest.as_ref().and_then(|path| path.strip_prefix(own).ok()) {
+                let home = path.ancestors().nth(below.components().count())?;
+                let is_new = self.all().iter().all(|disk| disk.home() != home);
+                let disk: Arc<dyn ReadDisk> = archive;
+                is_new.then(|| self.add_home(&disk, agent, home));
+                return is_new.then(|| home.to_owned());
+            }
+        }
+        None
     }
 
     /// Returns the name of the agent whose session or home folder is at a path; `None` elsewhere.
@@ -140,20 +197,74 @@ impl Homes {
         let name = file.file_name()?.to_string_lossy();
         let mut endings = [".jsonl", ".jsonl.zst", ".json"].into_iter();
         let may_be_session = endings.any(|ending| name.ends_with(ending));
-        if !may_be_session || self.maker_at(file).is_some() || !self.disk.is_file(file) {
+        if !may_be_session || self.maker_at(file).is_some() {
             return None;
         }
         let file = std::path::absolute(file).ok()?;
         let known = self.all();
         let known = known.iter().find(|disk| file.starts_with(disk.home()));
+        let has_file = match known {
+            Some(disk) => disk.source_disk().is_file(&file),
+            None => self.disk.is_file(&file),
+        };
+        if !has_file {
+            return None;
+        }
         if let Some(path) = known.and_then(|disk| disk.path_of(&file).ok()?) {
             return Some(path);
         }
         let (agent, home) = home_of_file(&*self.disk, &file).ok()??;
-        self.add_home(agent, &home);
+        self.add_home(&self.disk, agent, &home);
         let disks = self.all();
         let disk = disks.iter().find(|disk| disk.home() == home)?;
         disk.path_of(&file).ok()?
+    }
+
+    /// Returns the files that the session at a path was read from, and their databases only if it has no other; `None` for any other
+    /// session.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn files_of(&self, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        let Some(disk) = self.shown_at(path) else {
+            return Ok(None);
+        };
+        let conversation = disk.conversation(path)?;
+        let mut files = Vec::new();
+        for is_table in [false, true] {
+            let sources = conversation.sources.iter();
+            let sources = sources.filter(|source| source.table.is_some() == is_table);
+            if files.is_empty() {
+                files.extend(sources.map(|source| source.path.clone()));
+            }
+        }
+        files.sort_unstable();
+        files.dedup();
+        Ok(Some(files))
+    }
+
+    /// Returns the files of the sessions in the home folder of an agent, those together that sessions have in common: a fork needs
+    /// the files of its original.
+    ///
+    /// # Errors
+    /// When a session cannot be read.
+    pub fn groups_of_files(&self, home: &Path) -> io::Result<Vec<Vec<PathBuf>>> {
+        let disks = self.all();
+        let disk = disks.iter().find(|disk| disk.home() == home);
+        let disk = disk.ok_or(io::ErrorKind::NotFound)?;
+        let mut groups: Vec<BTreeSet<PathBuf>> = Vec::new();
+        for path in disk.sessions()? {
+            let files = self.files_of(&home.join(path))?.unwrap_or_default();
+            let mut joined: BTreeSet<PathBuf> = files.into_iter().collect();
+            groups.retain(|group| {
+                let is_other = group.is_disjoint(&joined);
+                joined.extend(group.iter().filter(|_| !is_other).cloned());
+                is_other
+            });
+            groups.push(joined);
+        }
+        let groups = groups.into_iter();
+        Ok(groups.map(|group| group.into_iter().collect()).collect())
     }
 
     /// Writes the session of another agent as items; returns false for any other session.
@@ -171,6 +282,19 @@ impl Homes {
             Err(error) => Err(io::Error::other(error)),
         }
     }
+}
+
+/// Returns the ids of the sessions in a database of the agent of this name; none if it cannot be read.
+pub(crate) fn sessions_in_database(agent: &str, path: &Path) -> Vec<String> {
+    let Ok(agent) = agent.parse::<Agent>() else {
+        return Vec::new();
+    };
+    let store = Store {
+        disk: &RealDisk,
+        path,
+    };
+    let sessions = dialect(agent).sessions(store).unwrap_or_default();
+    sessions.into_iter().map(|session| session.id).collect()
 }
 
 /// Returns whether a folder looks like the home folder of the agent of this name.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use transcript_archive::ArchiveDisk;
 use transcript_storage::ReadDisk;
 
 use crate::failure::Failure;
@@ -43,6 +44,14 @@ impl Homes {
         check_name(agent)
     }
 
+    /// Adds a home folder that an archive has.
+    ///
+    /// # Errors
+    /// Always: this build reads no sessions of other agents.
+    pub fn add_archived(&self, agent: &str, _: &Arc<ArchiveDisk>) -> Result<(), Failure> {
+        check_name(agent)
+    }
+
     /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -69,6 +78,22 @@ impl Homes {
         None
     }
 
+    /// Returns the files of the session of another agent: none.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn files_of(&self, _: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+        Ok(None)
+    }
+
+    /// Returns the files of the sessions in a home folder: none.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn groups_of_files(&self, _: &Path) -> io::Result<Vec<Vec<PathBuf>>> {
+        Ok(Vec::new())
+    }
+
     /// Writes the session of another agent as items; returns false for any other session.
     ///
     /// # Errors
@@ -76,6 +101,10 @@ impl Homes {
     pub fn write_items(&self, _: &Path, _: &mut dyn Write) -> io::Result<bool> {
         Ok(false)
     }
+}
+
+pub(crate) fn sessions_in_database(_: &str, _: &Path) -> Vec<String> {
+    Vec::new()
 }
 
 pub(crate) fn is_home(_: &str, _: &Path) -> bool {

@@ -23,13 +23,16 @@ pub struct KeepReport {
     /// The name of the root, if several roots are in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// The number of sessions of which something was captured.
+    /// The agent whose sessions were captured; absent for Claude Code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The number of sessions of which something was captured; of another agent, the number of files and databases.
     pub captured: u64,
     /// The number of bytes that were not archived before.
     pub bytes: u64,
     /// The number of bytes that were added to the archive.
     pub stored: u64,
-    /// The number of sessions that did not change.
+    /// The number of sessions that did not change; of another agent, the number of files and databases.
     pub unchanged: u64,
     /// The number of files that are never captured, as they may hold credentials.
     pub denied: u64,
@@ -74,6 +77,7 @@ impl KeepReport {
             schema: SCHEMA,
             kind: "keep".into(),
             root: None,
+            agent: None,
             captured: captured.sessions,
             bytes: captured.bytes,
             stored: captured.stored,
