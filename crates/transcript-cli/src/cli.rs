@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 
 #[cfg(feature = "browse")]
 use crate::browse;
-#[cfg(not(all(feature = "browse", feature = "serve")))]
+#[cfg(feature = "import")]
+use crate::convert;
+#[cfg(not(all(feature = "browse", feature = "import", feature = "serve")))]
 use crate::light;
 #[cfg(feature = "serve")]
 use crate::serve;
@@ -48,6 +50,11 @@ pub(crate) enum Command {
     #[cfg(not(feature = "browse"))]
     #[command(hide = true)]
     Browse(light::Args),
+    #[cfg(feature = "import")]
+    Convert(convert::Args),
+    #[cfg(not(feature = "import"))]
+    #[command(hide = true)]
+    Convert(light::Args),
     Export(export::Args),
     Fork(fork::Args),
     Import(import::Args),

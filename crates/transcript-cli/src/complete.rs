@@ -241,7 +241,9 @@ impl<'l> Line<'l> {
             ("PATH" | "OLD" | "NEW", _) => (self.projects(ui), Others::Folders),
             ("DIR|NAME", _) => (roots(ui), Others::Folders),
             ("DIR" | "ROOT", _) => (Vec::new(), Others::Folders),
-            ("FILE" | "PAGE" | "NAMES|FILE" | "KEY|FILE", _) => (Vec::new(), Others::Files),
+            ("FILE" | "FILE|DIR" | "PAGE" | "NAMES|FILE" | "KEY|FILE", _) => {
+                (Vec::new(), Others::Files)
+            }
             (_, "topic") => ([commands(root), titles()].concat(), Others::None),
             (_, "command") if command == Some("man") => (commands(root), Others::None),
             _ => (Vec::new(), Others::None),

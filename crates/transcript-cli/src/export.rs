@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
 use transcript_engine::redact::RedactedDisk;
+use transcript_ops::hand_over::{self as ops, FILE_FORMATS};
 use transcript_render::Escaping;
 use transcript_storage::{ReadDisk, RealDisk, folder_of};
 
-use crate::exit;
 use crate::export_target::Target;
 use crate::filter::EntryFilter;
+use crate::hand_over::{NewSessionArgs, losses_in_line};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
 use crate::redact_args::RedactArgs;
 use crate::replay::{self, Format};
 use crate::ui::{ToolDetail, Ui};
+use crate::{exit, session};
 
 /// Write a session to a file to share it, without secrets
 ///
@@ -24,7 +27,7 @@ use crate::ui::{ToolDetail, Ui};
 /// format. Standard error says which kinds on which lines, what looks like a secret and was left, and how much was
 /// searched: never a value. No search finds everything: check the file before you share it.
 #[derive(Debug, ClapArgs)]
-#[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "plain_text"])))]
+#[command(group(clap::ArgGroup::new("format").required(true).args(["html", "markdown", "json", "plain_text", "to"])))]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, or `latest`; append `:LINE`, as `search` prints
     /// it, to stop at that line
@@ -44,6 +47,14 @@ pub(crate) struct Args {
     /// Write plain text to FILE
     #[arg(long, value_name = "FILE", alias = "text")]
     plain_text: Option<PathBuf>,
+    /// Write the conversation that goes to the model next in this format: atif (Agent Trajectory Interchange Format) or acp (Agent Client
+    /// Protocol)
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FILE_FORMATS),
+        conflicts_with_all = ["sidechains", "thinking", "conversation_only", "plain", "no_lines", "json_report"])]
+    to: Option<String>,
+    /// File of the format [default: standard output]
+    #[arg(long, short, value_name = "FILE", requires = "to")]
+    out: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
@@ -78,6 +89,10 @@ pub(crate) struct Args {
 pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
     if args.session == Path::new("-") {
         bail!("standard input cannot be exported: name a file, or a session");
+    }
+    if let Some(to) = &args.to {
+        let to = to.clone();
+        return write_format(ui, args, &to);
     }
     let formats = [
         (Format::Html, args.html),
@@ -136,6 +151,28 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         ..replay::Args::default()
     };
     replay::run(ui, replay)
+}
+
+/// Writes the conversation that goes to the model next in a format for other programs.
+fn write_format(ui: &Ui, mut args: Args, to: &str) -> Result<u8> {
+    let file = args.out.take().unwrap_or_else(|| "-".into());
+    if !Output::can_write(ui, &file, args.force)? {
+        return Ok(exit::NO);
+    }
+    args.path_args.take_line(&mut args.session);
+    let new = NewSessionArgs::default();
+    let mut settings = new.settings(ui, &args.session, to, &args.path_args)?;
+    if !args.no_redact {
+        settings.redactor = Some(args.redact.redactor(ui)?);
+    }
+    let mut out = Output::named(&file, args.force)?;
+    let record = ops::convert(&settings, &session::context(ui), &mut out)?;
+    out.finish()?;
+    ui.note(&losses_in_line(&record));
+    if record.redactions.is_some() {
+        ui.note("no search finds everything: check the file before you share it");
+    }
+    Ok(exit::DONE)
 }
 
 /// Returns whether two outputs are one file, whatever leads there.

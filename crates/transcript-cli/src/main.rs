@@ -25,6 +25,8 @@ mod command_line;
 mod complaint;
 mod complete;
 mod continuation;
+#[cfg(feature = "import")]
+mod convert;
 mod dash_paths;
 mod definition;
 mod exit;
@@ -32,6 +34,7 @@ mod export;
 mod export_target;
 mod filter;
 mod fork;
+mod hand_over;
 mod health;
 mod help;
 mod import;
@@ -93,6 +96,10 @@ fn main() -> ExitCode {
         Command::Browse(args) => browse::run(&ui, &args),
         #[cfg(not(feature = "browse"))]
         Command::Browse(args) => light::refuse("browse", &args),
+        #[cfg(feature = "import")]
+        Command::Convert(args) => convert::run(&ui, &args),
+        #[cfg(not(feature = "import"))]
+        Command::Convert(args) => light::refuse("convert", &args),
         Command::Export(args) => export::run(&mut ui, args),
         Command::Fork(args) => fork::run(&ui, args),
         Command::Import(args) => import::run(&ui, &args),

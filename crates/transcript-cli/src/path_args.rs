@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use transcript_engine::History;
 use transcript_ops::ConversationEnd;
+use transcript_ops::hand_over::HandOverSettings;
 use transcript_resume::Policy;
 
 use crate::ui::Ui;
 use crate::{continuation, session};
 
 /// Options that choose a path.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PathArgs {
     /// The rules that choose the conversation
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
@@ -95,6 +96,14 @@ impl PathArgs {
         let (file, entry) = (word(file.to_str()?)?, word(entry)?);
         let fork = format!("transcript fork {file} --at {entry}");
         Some(format!("cd {folder} && claude --resume \"$({fork})\""))
+    }
+
+    /// Chooses the same conversation for a hand-over.
+    pub(crate) fn choose_for(&self, settings: &mut HandOverSettings) {
+        settings.policy = self.policy.into();
+        settings.leaf.clone_from(&self.leaf);
+        settings.at.clone_from(&self.at);
+        settings.line = self.line;
     }
 
     /// Returns the end of the conversation.

@@ -150,7 +150,7 @@ pub(crate) fn run(ui: &mut Ui, mut args: Args) -> Result<u8> {
         Format::Items => {
             drop(progress);
             let out = out.insert(args.open(false)?);
-            let written = write_items(&conversation, &session::context(ui), out);
+            let written = write_items(&conversation, (policy, &end), &session::context(ui), out);
             written
                 .map_err(anyhow::Error::from)
                 .and_then(|()| Ok(writeln!(out)?))

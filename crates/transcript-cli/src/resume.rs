@@ -1,35 +1,39 @@
-//! `transcript resume`: prints what a client needs to continue a session.
+//! `transcript resume`: prints what a client needs to continue a session, or hands the session over to another agent.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
 use jiff::Zoned;
 use transcript_engine::{Fit, Provider, parse_fit};
 use transcript_format::client_version::ClientVersion;
 use transcript_format::time;
 use transcript_format::units::{grouped, size};
 use transcript_messages::{Block, Message};
+use transcript_ops::hand_over::AGENTS;
 use transcript_ops::request::{BuiltRequest, RequestSettings, other_format, with_request};
 use transcript_ops::wire::{self, ResumeRefusal, TokensRecord};
 use transcript_reader::{EntryNo, Index};
 use transcript_render::{Escaping, TextStyle, count, cut_text, explain, joined, minute};
 use transcript_resume::{PathState, Policy};
 
+use crate::hand_over::NewSessionArgs;
 use crate::path_args::PathArgs;
 use crate::progress::Progress;
 use crate::ui::{Ui, terminal_width};
 use crate::wrapping::lines;
-use crate::{continuation, exit, record, replay, session};
+use crate::{continuation, exit, hand_over, record, replay, session};
 
 /// The width of the labels of a summary, in columns.
 const LABEL_WIDTH: usize = 13;
 
-/// Print the request that continues a session
+/// Print the request that continues a session, or hand it over
 ///
 /// Prints a summary: whether the session can be resumed, where it ends, how much is synthetic or
-/// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed.
+/// omitted, and the command that continues it. The exit code is 1 if the session cannot be resumed. With --to
+/// another agent gets the conversation as a new session, which it lists, opens and continues.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input; append
@@ -38,6 +42,18 @@ pub(crate) struct Args {
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
+    /// Hand the session over to this agent: without --write, say what would be written, where, and what would be lost
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AGENTS),
+        conflicts_with_all = ["prompt", "model", "fit", "provider", "tools", "client_version", "request", "explain", "whole_file"])]
+    to: Option<String>,
+    /// Write the new session; no file is overwritten
+    #[arg(long, requires = "to")]
+    write: bool,
+    /// Home folder of the agent that gets the session [default: that of this user, such as ~/.codex]
+    #[arg(long, alias = "target-root", value_name = "DIR", requires = "to")]
+    target_home: Option<PathBuf>,
+    #[command(flatten)]
+    new: NewSessionArgs,
     /// Add this as the next user message
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -113,6 +129,9 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     session::follow_policy(ui, args.path_args.policy());
     args.path_args.take_line(&mut args.session);
     let args = &args;
+    if let Some(to) = &args.to {
+        return hand_over_to(ui, args, to);
+    }
     let source = match session::source(ui, &args.session, None) {
         Ok(source) => source,
         Err(error) => match error
@@ -137,6 +156,15 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
         drop(progress);
         print(ui, args, built)
     })
+}
+
+/// Hands the session over to another agent.
+fn hand_over_to(ui: &Ui, args: &Args, to: &str) -> Result<u8> {
+    transcript_engine::ignore_file_size_signal();
+    let mut settings = args.new.settings(ui, &args.session, to, &args.path_args)?;
+    settings.write = args.write;
+    settings.target_home.clone_from(&args.target_home);
+    hand_over::run(ui, &settings, args.json)
 }
 
 /// Prints the request.

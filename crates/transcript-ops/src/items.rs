@@ -8,17 +8,18 @@ use transcript_format::scan::Flags;
 use transcript_messages::{Block, Role};
 use transcript_reader::{Bodies, EntryNo};
 use transcript_render::PartKind;
-use transcript_resume::PathEntry;
-use transcript_resume::request::RequestOptions;
+use transcript_resume::{PathEntry, Policy};
 
 use crate::context::Context;
+use crate::conversation_end::ConversationEnd;
 use crate::entries::Conversation;
 use crate::failure::Failure;
+use crate::request::RequestSettings;
 
 /// The version of the form.
 const ITEMS_VERSION: u64 = 1;
 
-/// Writes one object: `live` has what goes to the model in its order, `branches` a list for each branch and subagent, and
+/// Writes the conversation that ends at `end` under a policy as one object: `live` has what goes to the model in its order, `branches` a list for each branch and subagent, and
 /// `compacted` what summaries took the place of. An item has a `kind` (`user`, `assistant`, `reasoning`, `tool_call`, `tool_result`,
 /// `summary` or `context`), and of `text`, `name`, `callId`, `input`, `output`, `error` and `images` those that it has.
 ///
@@ -26,6 +27,7 @@ const ITEMS_VERSION: u64 = 1;
 /// When the session cannot be read, or `out` fails.
 pub fn write_items(
     conversation: &Conversation<'_>,
+    (policy, end): (Policy, &ConversationEnd),
     context: &Context,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -34,7 +36,7 @@ pub fn write_items(
         return Ok(());
     }
     let own = OwnItems { conversation };
-    let live = own.live()?;
+    let live = own.live(policy, end)?;
     let parts = conversation.parts(true, true);
     let others = parts
         .iter()
@@ -61,14 +63,10 @@ struct OwnItems<'c, 'h> {
 
 impl OwnItems<'_, '_> {
     /// Returns the items of the request that continues the session.
-    fn live(&self) -> Result<Vec<Json>, Failure> {
-        let (history, story) = (self.conversation.history, &self.conversation.story);
-        let mut options = RequestOptions::new();
-        if let Some(leaf) = story.path.leaf {
-            options = options.leaf(leaf);
-        }
-        let mut bodies = Bodies::new(history.source());
-        let request = options.request(&self.conversation.tree, &mut bodies)?;
+    fn live(&self, policy: Policy, end: &ConversationEnd) -> Result<Vec<Json>, Failure> {
+        // The tree of the conversation that is shown also has what compactions removed.
+        let settings = RequestSettings::of_conversation(policy, end.clone());
+        let request = settings.build(self.conversation.history)?.request;
         let mut items = Vec::new();
         for message in &request.messages {
             let blocks = message.blocks().iter();
@@ -152,7 +150,8 @@ fn item_of(block: &Block, role: Role, flags: Flags) -> Option<Json> {
                 .with("images", 1u64);
             Some(item.into())
         }
-        _ => None,
+        // Of an unknown type: nothing that a person or the model said.
+        _ => Some(text_item("context", block.json())),
     }
 }
 

@@ -21,6 +21,7 @@ pub mod failure;
 pub mod fit;
 pub mod follow;
 pub mod fork;
+pub mod hand_over;
 pub mod items;
 pub mod list;
 pub mod moving;

@@ -10,6 +10,7 @@ use crate::entries::{self, EntriesSettings};
 use crate::failure::{Failure, read_options};
 use crate::follow::{FollowSettings, WatchSettings};
 use crate::fork::{self, ForkSettings};
+use crate::hand_over::{self, HandOverSettings};
 use crate::list::{self, ListSettings};
 use crate::moving::{self, MoveSettings};
 use crate::redact::{self, RedactSettings};
@@ -64,6 +65,10 @@ pub enum Operation {
     Tree(TreeSettings),
     /// Copies one conversation into a new session, which has only its entries, with new ids. The session is not changed.
     Fork(ForkSettings),
+    /// Hands the conversation of a session of any agent over to another agent, as a new session that the agent lists, opens and continues.
+    /// Without `write` nothing is written: the record is what would be, and what would be lost. Nothing is overwritten.
+    /// docs/handover.md says what arrives.
+    HandOver(HandOverSettings),
     /// Moves the sessions of a folder that was moved or renamed, and of folders below it, to the project of the new folder,
     /// with their subagents and side files. Nothing is overwritten. After an interruption the same call finishes the
     /// move. The folders themselves are not touched.
@@ -176,7 +181,7 @@ impl Operation {
         match name {
             "renameSession" | "tagSession" | "deleteSession" | "setArchived" => "none",
             "forkSession" | "request" | "repair" | "export" | "redact" | "tree" | "fork"
-            | "move" => "one",
+            | "handOver" | "move" => "one",
             "getSessionMessages"
             | "getSubagentMessages"
             | "entries"
@@ -208,6 +213,7 @@ impl Operation {
             Self::List(options) => list::list(options, context, sink),
             Self::Tree(options) => tree::tree(options, context, sink),
             Self::Fork(options) => fork::fork(options, context, sink),
+            Self::HandOver(options) => hand_over::write_record(options, context, sink),
             Self::Move(options) => moving::move_sessions(options, context, sink),
             Self::Entries(options) => entries::entries(options, context, sink),
             Self::Request(options) => request::request(options, context, sink),
@@ -278,6 +284,7 @@ mod tests {
             ),
             ("tree", with(&session, "role", json!(["tool"]))),
             ("fork", with(&session, "at", json!("3"))),
+            ("handOver", with(&session, "to", json!("codex"))),
             (
                 "move",
                 json!({ "old": "/a", "new": "/b", "dryRun": true, "root": "/" }),

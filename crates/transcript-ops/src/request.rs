@@ -225,7 +225,27 @@ impl RequestOptions {
 }
 
 impl RequestSettings {
-    fn build<'h>(&self, history: &'h History) -> std::result::Result<BuiltRequest<'h>, Failure> {
+    /// Returns the settings of the request that continues a conversation as it is, for its messages.
+    pub(crate) fn of_conversation(policy: Policy, end: ConversationEnd) -> Self {
+        Self {
+            policy,
+            end,
+            prompt: None,
+            model: None,
+            tools: None,
+            client_version: None,
+            fit: None,
+            provider: Provider::default(),
+            full: false,
+            only_messages: true,
+        }
+    }
+
+    /// Makes the request.
+    pub(crate) fn build<'h>(
+        &self,
+        history: &'h History,
+    ) -> std::result::Result<BuiltRequest<'h>, Failure> {
         let mut tree = history.tree(self.policy);
         if self.client_version.is_some() {
             tree = tree.for_client(self.client_version);

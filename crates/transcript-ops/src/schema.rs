@@ -15,15 +15,16 @@ use crate::repair::UndoneRepair;
 use crate::sdk_functions::{ForkedSession, SessionInfo};
 use crate::sink::MessageRecord;
 use crate::wire::{
-    Answer, CommandLine, CostRecord, ForkRecord, MoveReport, RepairReport, ReplayRecord,
-    ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    Answer, CommandLine, CostRecord, ForkRecord, HandOverRecord, MoveReport, RepairReport,
+    ReplayRecord, ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport,
+    VerifyRecord,
 };
 
 /// Makes the schema of one type.
 type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
 
 /// Returns the types of the records of each operation.
-const RECORDS: [(&str, &[SchemaOf]); 25] = [
+const RECORDS: [(&str, &[SchemaOf]); 26] = [
     ("listSessions", &[of::<SessionInfo<'static>>]),
     ("getSessionInfo", &[of::<SessionInfo<'static>>]),
     ("getSessionMessages", &[of::<MessageRecord<'static>>]),
@@ -38,6 +39,7 @@ const RECORDS: [(&str, &[SchemaOf]); 25] = [
     ("list", &[of::<SessionRecord<'static>>]),
     ("tree", &[of::<TreeReport>]),
     ("fork", &[of::<ForkRecord>]),
+    ("handOver", &[of::<HandOverRecord>]),
     ("move", &[of::<MoveReport>]),
     ("entries", &[of::<ReplayRecord<'static>>]),
     (

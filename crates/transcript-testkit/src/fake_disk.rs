@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use transcript_storage::{
-    Disk, Entries, File, FileKind, Identity, LocalDisk, Metadata, Opened, ReadDisk, ReadFile,
-    Space, Status, entries_below,
+    Disk, Entries, File, FileKind, Identity, LocalDisk, Metadata, NewFile, Opened, ReadDisk,
+    ReadFile, Space, Status, UnnamedFile, entries_below,
 };
 
 use crate::rng::Rng;
@@ -934,6 +934,50 @@ impl Disk for FakeDisk {
         let error = turn.whole(&mut state.rng)?;
         state.unlink(path);
         done((), error)
+    }
+
+    /// The file is written when it gets its name, as by [`write_new`](Self::write_new).
+    fn new_file(&self, _path: &Path) -> io::Result<NewFile> {
+        Ok(NewFile::of_disk(Box::new(FakeNewFile {
+            disk: self.clone(),
+            bytes: Vec::new(),
+        })))
+    }
+}
+
+/// A file without a name.
+#[derive(Debug)]
+struct FakeNewFile {
+    disk: FakeDisk,
+    bytes: Vec<u8>,
+}
+
+impl UnnamedFile for FakeNewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn set_properties(&self, _: Option<SystemTime>, _: Option<u32>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn reader(&self) -> io::Result<Arc<dyn ReadFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn keep(self: Box<Self>, path: &Path) -> io::Result<()> {
+        self.disk.write_new(path, &self.bytes)
+    }
+
+    fn replace(self: Box<Self>, path: &Path) -> io::Result<()> {
+        let new = path.with_extension("new");
+        self.disk.write_new(&new, &self.bytes)?;
+        let renamed = Disk::rename(&self.disk, &new, path);
+        if renamed.is_err() {
+            let _ = Disk::remove(&self.disk, &new);
+        }
+        renamed
     }
 }
 

@@ -1,7 +1,7 @@
 //! Examples at the end of each help. Each line is a whole shell command: tests run all of them, or read those that do not end.
 
 /// The examples of each command. `1f0a` is the start of an id.
-pub(crate) const EXAMPLES: [(&str, &[&str]); 23] = [
+pub(crate) const EXAMPLES: [(&str, &[&str]); 24] = [
     (
         "append",
         &[
@@ -19,10 +19,18 @@ pub(crate) const EXAMPLES: [(&str, &[&str]); 23] = [
         ],
     ),
     (
+        "convert",
+        &[
+            "transcript convert 1f0a --to codex --out copies",
+            "transcript convert latest --to atif --out trajectory.json",
+        ],
+    ),
+    (
         "export",
         &[
             "transcript export latest --html session.html",
             "transcript export 1f0a --markdown - --emails --names",
+            "transcript export latest --to atif --out trajectory.json",
         ],
     ),
     (
@@ -99,6 +107,8 @@ pub(crate) const EXAMPLES: [(&str, &[&str]); 23] = [
         &[
             "transcript resume latest",
             "transcript resume 1f0a --request --prompt 'Go on.'",
+            "transcript resume latest --to codex",
+            "transcript resume 1f0a --to claude-code --write",
         ],
     ),
     (
@@ -178,6 +188,7 @@ mod tests {
                 for call in calls {
                     // The light form has no such commands.
                     let is_built = (cfg!(feature = "browse") || command != "browse")
+                        && (cfg!(feature = "import") || command != "convert")
                         && (cfg!(feature = "serve") || command != "serve");
                     let read = parsed(&call);
                     assert!(read.is_ok() || !is_built, "{line}: {:?}", read.err());

@@ -33,6 +33,7 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "export markdown",
             "plain-text",
             "export json",
+            "export to",
         ],
     ),
     (
@@ -43,6 +44,7 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "state",
             "archived",
             "restore all",
+            "convert all",
             "all",
             "as-of",
             "older-than",
@@ -94,8 +96,12 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "new-session",
             "compact",
             "salvage",
-            "title",
             "to",
+            "write",
+            "target-home",
+            "title",
+            "resume cwd",
+            "convert cwd",
             "renew",
             "watch",
             "every",
@@ -186,7 +192,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &["browse", "list", "search", "replay", "tail", "tree"],
     ),
     ("Cost", &["usage"]),
-    ("Share", &["export", "import", "serve"]),
+    ("Share", &["export", "convert", "import", "serve"]),
     (
         "Keep safe",
         &["keep", "restore", "prune", "verify", "repair"],
@@ -417,9 +423,11 @@ mod tests {
     }
 
     /// The options whose values have other names in other commands, each with the reason.
-    const SEVERAL_VALUES: [(&str, &str); 4] = [
+    const SEVERAL_VALUES: [(&str, &str); 6] = [
         ("by", "each command groups other things"),
         ("json", "`export` writes each form to a file"),
+        ("out", "`convert` also takes a folder"),
+        ("to", "`restore` names a folder, all others an agent"),
         ("tools", "`resume` makes a request, which has tools"),
         ("until", "`tail` also waits for an event"),
     ];

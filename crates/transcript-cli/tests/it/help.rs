@@ -169,6 +169,10 @@ fn the_first_help_names_claude_code_and_has_each_command_in_one_line() {
         stdout(&command(&["--help"]).env("COLUMNS", "80").output().unwrap())
             .replace("  browse       Look through sessions in the terminal\n", "")
             .replace(
+                "  convert      Write sessions in the format of another agent or program\n",
+                ""
+            )
+            .replace(
                 "  serve        Show your sessions in the browser, live\n",
                 ""
             )

@@ -11,6 +11,8 @@ mod browse;
 mod export;
 mod filters;
 mod fork;
+#[cfg(feature = "import")]
+mod hand_over;
 mod healthy;
 mod help;
 mod hostile;

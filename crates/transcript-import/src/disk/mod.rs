@@ -24,7 +24,7 @@ use transcript_storage::{
 
 use crate::dialect::Policy;
 use crate::source::Store;
-use crate::{Agent, Conversation, Error, agent_of_file, dialect};
+use crate::{Agent, Conversation, Error, NodeId, agent_of_file, dialect};
 
 use conversions::Converted;
 use file::SessionAsFile;
@@ -178,6 +178,15 @@ impl ImportDisk {
 /// The conversation that a file shows.
 #[derive(Clone, Debug)]
 pub struct ShownConversation(Arc<Converted>);
+
+impl ShownConversation {
+    /// Returns the node that a line of the file shows, by the number of the line, from 1; `None` for a line about something else, such as a title.
+    #[must_use]
+    pub fn node_of_line(&self, line: u64) -> Option<NodeId> {
+        let line = usize::try_from(line.checked_sub(1)?).ok()?;
+        self.0.entries.node_of(line)
+    }
+}
 
 impl std::ops::Deref for ShownConversation {
     type Target = Conversation;

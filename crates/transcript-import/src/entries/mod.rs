@@ -19,11 +19,11 @@ use std::hash::Hasher;
 use std::path::PathBuf;
 
 use crate::Error;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, NodeId};
 
 pub use line::{IMPORTED_KEY, damage_name};
 
-use plan::Planned;
+use plan::{Planned, What};
 
 /// What the lines of a conversation are of.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +82,15 @@ impl Entries {
     /// When there are not as many lines.
     pub fn measure(&self, line: usize, hash: &mut impl Hasher) -> Result<u64, Error> {
         line::measure(&self.0, line, hash)
+    }
+
+    /// Returns the node that a line shows; `None` for a line about something else, such as a title, and when there are not as many lines.
+    #[must_use]
+    pub fn node_of(&self, line: usize) -> Option<NodeId> {
+        match self.0.lines.get(line)?.what {
+            What::Node(id, _) => Some(id),
+            _ => None,
+        }
     }
 
     /// Appends a line, with its line feed.

@@ -9,11 +9,13 @@ use crate::conversation::NodeKind;
 use crate::strings::{objects, string};
 
 use super::files::{Extra, Files};
+use super::head::Head;
 use super::new_session::{NewSession, UNKNOWN};
-use super::order::Step;
+use super::order::{Step, with_results};
 use super::output::{Output, input_object};
 use super::rules::{ImagesOfResults, Order, Rules, Summaries};
 use super::source_item::SourceItem;
+use super::whole_response::WholeResponse;
 
 pub(super) const RULES: Rules = Rules {
     holds_reasoning: true,
@@ -62,22 +64,15 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
         .text();
     out.text(&start[..start.len() - 1])?;
     out.text(",\"steps\":[")?;
-    let mut steps = out.plan.steps.iter().peekable();
     let mut number = 0u64;
-    while let Some(step) = steps.next() {
+    for (step, results) in with_results(&out.plan.steps) {
         let step = match step {
             Step::Prompt(at) | Step::Summary(at) => {
                 let item = out.item(*at)?;
                 let step = start_of(out, &mut number, "user", item.time);
                 step.with("message", &*item.text)
             }
-            Step::Response(items) => {
-                let results = match steps.peek() {
-                    Some(Step::Results(results)) => results.as_slice(),
-                    _ => &[],
-                };
-                response(out, &mut number, items, results)?
-            }
+            Step::Response(items) => response(out, &mut number, items, results)?,
             // They are part of the response before them.
             Step::Results(_) => continue,
         };
@@ -102,24 +97,7 @@ fn response(
     items: &[usize],
     results: &[usize],
 ) -> Result<ObjectBuf, Error> {
-    let (mut text, mut thought, mut calls) = (String::new(), None, Vec::new());
-    let mut time = None;
-    for at in items {
-        let item = out.item(*at)?;
-        let head = out.head(*at);
-        time = time.or(item.time);
-        match head.kind {
-            NodeKind::Reasoning => thought = Some(item.text),
-            NodeKind::ToolCall => {
-                let call = ObjectBuf::new()
-                    .with("tool_call_id", &*head.call_id)
-                    .with("function_name", &*head.name)
-                    .with("arguments", input_object(&item));
-                calls.push(Json::from(call));
-            }
-            _ => text = item.text,
-        }
-    }
+    let response = WholeResponse::read(out, items, call_of)?;
     let mut observed = Vec::new();
     for at in results {
         let result = ObjectBuf::new()
@@ -133,12 +111,19 @@ fn response(
             .map(Json::array)
     };
     let observation = list(observed).map(|results| ObjectBuf::new().with("results", results));
-    let step = start_of(out, number, "agent", time);
+    let step = start_of(out, number, "agent", response.time);
     Ok(step
-        .with("message", &*text)
-        .with_some("reasoning_content", thought.as_deref())
-        .with_some("tool_calls", list(calls))
+        .with("message", &*response.text)
+        .with_some("reasoning_content", response.thought.as_deref())
+        .with_some("tool_calls", list(response.calls))
         .with_some("observation", observation))
+}
+
+fn call_of(head: &Head, item: &SourceItem) -> ObjectBuf {
+    ObjectBuf::new()
+        .with("tool_call_id", &*head.call_id)
+        .with("function_name", &*head.name)
+        .with("arguments", input_object(item))
 }
 
 /// Returns the items of a trajectory of any version, or `None` when the text is not one. Images are counted: their data is in files or

@@ -4,13 +4,15 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 
 use crate::Error;
-use crate::conversation::NodeKind;
 
 use super::files::{Extra, Files};
+use super::head::Head;
 use super::new_session::NewSession;
 use super::order::Step;
 use super::output::{Output, input_object};
 use super::rules::{ImagesOfResults, Order, Rules, Summaries, prompt_text};
+use super::source_item::SourceItem;
+use super::whole_response::WholeResponse;
 
 pub(super) const RULES: Rules = Rules {
     holds_reasoning: true,
@@ -116,33 +118,22 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
 }
 
 fn write_response(out: &mut Output<'_>, events: &mut Events, items: &[usize]) -> Result<(), Error> {
-    // A response is one record, so its texts are in memory at once.
-    let (mut text, mut thought, mut requests) = (String::new(), None, Vec::new());
-    let mut time = None;
-    for at in items {
-        let item = out.item(*at)?;
-        let head = out.head(*at);
-        time = time.or(item.time);
-        match head.kind {
-            NodeKind::Reasoning => thought = Some(item.text),
-            NodeKind::ToolCall => {
-                let request = ObjectBuf::new()
-                    .with("toolCallId", &*head.call_id)
-                    .with("name", &*head.name)
-                    .with("arguments", input_object(&item))
-                    .with("type", "function");
-                requests.push(Json::from(request));
-            }
-            _ => text = item.text,
-        }
-    }
+    let response = WholeResponse::read(out, items, request_of)?;
     let data = ObjectBuf::new()
         .with("messageId", events.next_id("answer"))
-        .with("content", &*text)
-        .with("toolRequests", Json::array(requests))
-        .with_some("reasoningText", thought.as_deref());
-    let time = out.clock.next_text(time);
+        .with("content", &*response.text)
+        .with("toolRequests", Json::array(response.calls))
+        .with_some("reasoningText", response.thought.as_deref());
+    let time = out.clock.next_text(response.time);
     out.line(&events.event("assistant.message", data, &time))
+}
+
+fn request_of(head: &Head, item: &SourceItem) -> ObjectBuf {
+    ObjectBuf::new()
+        .with("toolCallId", &*head.call_id)
+        .with("name", &*head.name)
+        .with("arguments", input_object(item))
+        .with("type", "function")
 }
 
 /// The log while it is written.

@@ -1,6 +1,6 @@
 //! The files of a new session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The files of a new session, by their paths in the home folder of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,4 +42,25 @@ pub enum Extra {
         /// The string.
         value: String,
     },
+}
+
+impl Extra {
+    /// Returns the path of the file, in the home folder of the client.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Line { path, .. } | Self::Member { path, .. } => path,
+        }
+    }
+}
+
+/// A file that a hand-over writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Its path on the disk.
+    pub path: PathBuf,
+    /// The number of bytes that are written, or by which it gets longer.
+    pub bytes: u64,
+    /// Whether there was no such file.
+    pub is_new: bool,
 }

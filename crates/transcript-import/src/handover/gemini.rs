@@ -9,11 +9,11 @@ use transcript_format::json::{Json, ObjectBuf};
 use crate::Error;
 
 use super::files::{Extra, Files};
-use super::gemini_parts::{image_part, response_part, text_part};
+use super::gemini_parts::{prompt_parts, result_parts};
 use super::new_session::NewSession;
-use super::order::Step;
+use super::order::{Step, with_results};
 use super::output::{Output, input_object, is_call};
-use super::rules::{ImagesOfResults, Order, Rules, Summaries, prompt_text};
+use super::rules::{ImagesOfResults, Order, Rules, Summaries};
 
 pub(super) const RULES: Rules = Rules {
     holds_reasoning: false,
@@ -81,26 +81,16 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
         first: session.seed.uuid("entries"),
         count: 0,
     };
-    let mut steps = out.plan.steps.iter().peekable();
-    while let Some(step) = steps.next() {
+    for (step, results) in with_results(&out.plan.steps) {
         match step {
             Step::Prompt(at) | Step::Summary(at) => {
                 let item = out.item(*at)?;
                 let time = out.time(&item);
-                let images: Vec<Json> = out.images(&item).map(image_part).collect();
-                let text = prompt_text(item, out.rules);
-                let text = (!text.is_empty()).then(|| text_part(&text));
-                let content = Json::array(text.into_iter().chain(images));
+                let content = Json::array(prompt_parts(out, item));
                 let message = messages.message("user", &time);
                 out.line(&message.with("content", content))?;
             }
-            Step::Response(items) => {
-                let results = match steps.peek() {
-                    Some(Step::Results(results)) => results.as_slice(),
-                    _ => &[],
-                };
-                write_response(out, &mut messages, items, results)?;
-            }
+            Step::Response(items) => write_response(out, &mut messages, items, results)?,
             // They are part of the response before them.
             Step::Results(_) => {}
         }
@@ -165,9 +155,7 @@ fn call_of(
         return Ok(call.with("status", "cancelled").with("timestamp", time));
     };
     let item = out.item(result)?;
-    let response = response_part(out.head(result), &item);
-    let images = out.images(&item).map(image_part);
-    let parts = Json::array([response].into_iter().chain(images));
+    let parts = Json::array(result_parts(out, out.head(result), &item));
     let status = if item.is_error { "error" } else { "success" };
     let call = call.with("result", parts).with("status", status);
     Ok(call.with("timestamp", time))

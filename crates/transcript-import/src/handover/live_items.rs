@@ -1,10 +1,10 @@
-//! The live nodes of a conversation of another agent as items.
+//! Nodes of a conversation of another agent as items.
 
 use transcript_format::time;
 
 use crate::Error;
 use crate::content::ImageData;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, NodeId};
 
 use super::source_item::{Image, Items, SourceItem};
 
@@ -15,35 +15,59 @@ impl Items for Conversation {
     }
 
     fn item(&self, at: usize) -> Result<SourceItem, Error> {
-        let id = self.live[at];
-        let node = self.node(id);
-        let content = self.content(id)?;
-        let time = node.time.as_deref();
-        let mut item = SourceItem {
-            text: content.text.unwrap_or_default(),
-            name: content.name,
-            call_id: content.call_id,
-            input: content.input,
-            output: content.output.unwrap_or_default(),
-            is_error: content.is_error,
-            time: time.and_then(|time| time::millis(time.as_bytes())),
-            model: node.model.as_deref().map(str::to_owned),
-            has_usage: node.usage.is_some(),
-            ..SourceItem::new(node.kind)
-        };
-        for image in content.images {
-            let image = match &image.data {
-                ImageData::Base64(data) => image_of(image.media_type.as_deref(), self.text(data)?),
-                ImageData::Url(url) => of_data_url(&self.text(url)?),
-                ImageData::Path(_) | ImageData::Unknown => None,
-            };
-            match image {
-                Some(image) => item.images.push(image),
-                None => item.unknown_images += 1,
-            }
-        }
-        Ok(item)
+        item_of(self, self.live[at])
     }
+}
+
+/// Nodes of a conversation of another agent that a person chose, such as a branch, in the order in which they are handed over.
+#[derive(Clone, Debug)]
+pub struct NodeItems<'c> {
+    /// The conversation.
+    pub conversation: &'c Conversation,
+    /// The nodes.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Items for NodeItems<'_> {
+    fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn item(&self, at: usize) -> Result<SourceItem, Error> {
+        item_of(self.conversation, self.nodes[at])
+    }
+}
+
+fn item_of(conversation: &Conversation, id: NodeId) -> Result<SourceItem, Error> {
+    let node = conversation.node(id);
+    let content = conversation.content(id)?;
+    let time = node.time.as_deref();
+    let mut item = SourceItem {
+        text: content.text.unwrap_or_default(),
+        name: content.name,
+        call_id: content.call_id,
+        input: content.input,
+        output: content.output.unwrap_or_default(),
+        is_error: content.is_error,
+        time: time.and_then(|time| time::millis(time.as_bytes())),
+        model: node.model.as_deref().map(str::to_owned),
+        has_usage: node.usage.is_some(),
+        ..SourceItem::new(node.kind)
+    };
+    for image in content.images {
+        let image = match &image.data {
+            ImageData::Base64(data) => {
+                image_of(image.media_type.as_deref(), conversation.text(data)?)
+            }
+            ImageData::Url(url) => of_data_url(&conversation.text(url)?),
+            ImageData::Path(_) | ImageData::Unknown => None,
+        };
+        match image {
+            Some(image) => item.images.push(image),
+            None => item.unknown_images += 1,
+        }
+    }
+    Ok(item)
 }
 
 fn image_of(media_type: Option<&str>, data: String) -> Option<Image> {

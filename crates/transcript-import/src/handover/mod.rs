@@ -38,8 +38,8 @@
 //!
 //! Read the modules in this order: `source_item`, `live_items`, `request_items` and `options` are what goes in, `report` and `files` what comes out;
 //! `rules` says what a client can hold; `plan` reads the items once and decides what is written, with `head`, `order` and
-//! `call_names`; a room for each target writes them when they are read again, through `output`; `conversion` joins the two, `home`
-//! puts the files on a disk.
+//! `call_names`; a room for each target writes them when they are read again, through `output`; `conversion` joins the two;
+//! `in_home`, `home`, `edit` and `writing` put the files on a disk.
 //!
 //! # Limitations
 //!
@@ -55,11 +55,13 @@ mod claude_code;
 mod codex;
 mod conversion;
 mod copilot;
+mod edit;
 mod files;
 mod gemini;
 mod gemini_parts;
 mod head;
 mod home;
+mod in_home;
 mod live_items;
 mod new_session;
 mod options;
@@ -74,16 +76,19 @@ mod rules;
 mod seed;
 mod source_item;
 mod target;
+mod whole_response;
+mod writing;
 mod written;
 
 pub use acp::items_of_updates;
 pub use atif::items_of_trajectory;
 pub use conversion::Conversion;
-pub use files::{Extra, Files};
+pub use files::{Extra, FileChange, Files};
 pub use home::Home;
+pub use live_items::NodeItems;
 pub use options::Options;
 pub use report::{Added, Addition, Change, Changed, LossReport, Omitted, Reason};
-pub use request_items::RequestItems;
+pub use request_items::{RequestItems, item_of_block};
 pub use source_item::{Image, Items, SourceItem};
 pub use target::{Target, UnknownTarget};
 pub use written::{Written, handover};

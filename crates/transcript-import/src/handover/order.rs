@@ -29,6 +29,17 @@ impl Step {
     }
 }
 
+/// Returns each step with the results that follow it, which are those of its calls if it is a response.
+pub(super) fn with_results(steps: &[Step]) -> impl Iterator<Item = (&Step, &[usize])> {
+    steps.iter().enumerate().map(|(at, step)| {
+        let results = match steps.get(at + 1) {
+            Some(Step::Results(results)) => results.as_slice(),
+            _ => &[],
+        };
+        (step, results)
+    })
+}
+
 /// Returns the steps of the items that are written.
 pub(super) fn steps_of(heads: &[Head], order: Order) -> Vec<Step> {
     let mut steps = Steps {

@@ -90,6 +90,9 @@ impl Draft<'_> {
             }
             _ => {}
         }
+        if item.is_of_agent && item.kind == NodeKind::User {
+            self.report.change(at, Change::PromptOfAgent);
+        }
         let lost = (item.images.len() + item.unknown_images).saturating_sub(images);
         if lost > 0 {
             self.report.change_images(at, Change::ImagesOmitted, lost);

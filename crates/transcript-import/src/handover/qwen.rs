@@ -8,11 +8,11 @@ use crate::Error;
 use crate::conversation::NodeKind;
 
 use super::files::{Extra, Files};
-use super::gemini_parts::{call_part, image_part, response_part, text_part};
+use super::gemini_parts::{call_part, prompt_parts, result_parts, text_part};
 use super::new_session::NewSession;
 use super::order::Step;
 use super::output::{Output, is_call};
-use super::rules::{ImagesOfResults, Order, Rules, Summaries, prompt_text};
+use super::rules::{ImagesOfResults, Order, Rules, Summaries};
 
 pub(super) const RULES: Rules = Rules {
     holds_reasoning: true,
@@ -67,10 +67,7 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
             Step::Prompt(at) => {
                 let item = out.item(*at)?;
                 let time = out.time(&item);
-                let images: Vec<Json> = out.images(&item).map(image_part).collect();
-                let text = prompt_text(item, out.rules);
-                let text = (!text.is_empty()).then(|| text_part(&text));
-                let message = message("user", text.into_iter().chain(images));
+                let message = message("user", prompt_parts(out, item));
                 let record = chain.record("user", "real_user", &time);
                 out.line(&record.with("message", message))?;
             }
@@ -90,9 +87,7 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
                     let item = out.item(*at)?;
                     let time = out.time(&item);
                     let head = out.head(*at);
-                    let response = response_part(head, &item);
-                    let images = out.images(&item).map(image_part);
-                    let message = message("user", [response].into_iter().chain(images));
+                    let message = message("user", result_parts(out, head, &item));
                     let status = if item.is_error { "error" } else { "success" };
                     let about = ObjectBuf::new()
                         .with("callId", &*head.call_id)

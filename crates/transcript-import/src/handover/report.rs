@@ -107,6 +107,8 @@ pub enum Change {
     ImagesBesideResult,
     /// A summary becomes a prompt.
     SummaryAsPrompt,
+    /// A prompt that the agent and not the person wrote is one of the person now.
+    PromptOfAgent,
     /// A prompt gets a word before it, because the client would take it for a command and not send it.
     CommandAsPrompt,
     /// The result stands at another place: behind its call.
@@ -165,6 +167,7 @@ impl Change {
             Self::ImagesOmitted => "imagesOmitted",
             Self::ImagesBesideResult => "imagesBesideResult",
             Self::SummaryAsPrompt => "summaryAsPrompt",
+            Self::PromptOfAgent => "promptOfAgent",
             Self::CommandAsPrompt => "commandAsPrompt",
             Self::ResultMoved => "resultMoved",
             Self::JoinedWithNext => "joinedWithNext",

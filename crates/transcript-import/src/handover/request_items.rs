@@ -78,6 +78,17 @@ fn items_of(message: &str) -> Vec<SourceItem> {
     blocks.map(|block| item_of(&block, kind)).collect()
 }
 
+/// Returns one block of a message of Claude Code as an item: its JSON, which may be a string. `kind` is that of a text: `User` or `Assistant`, by
+/// the role of the message. A block of an unknown type is context: nothing that a person or the model said.
+#[must_use]
+pub fn item_of_block(block: &str, kind: NodeKind) -> SourceItem {
+    if let Ok(block) = Object::parse(block) {
+        return item_of(&block, kind);
+    }
+    let text = Raw::parse(block).ok().and_then(Raw::str);
+    of_text(kind, text.unwrap_or_default().into_owned())
+}
+
 fn item_of(block: &Object<'_>, kind: NodeKind) -> SourceItem {
     let text = |key| string(block, key).unwrap_or_default();
     match block.str("type").as_deref() {
@@ -97,7 +108,8 @@ fn item_of(block: &Object<'_>, kind: NodeKind) -> SourceItem {
             ..SourceItem::new(NodeKind::ToolCall)
         },
         Some("tool_result") => result_of(block),
-        Some("image") => of_image(SourceItem::new(kind), block),
+        // The types of documents are not those of images: the report says that they are omitted.
+        Some("image" | "document") => of_image(SourceItem::new(kind), block),
         _ => of_text(NodeKind::Context, block.text().to_owned()),
     }
 }

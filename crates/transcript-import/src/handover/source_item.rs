@@ -34,6 +34,8 @@ pub struct SourceItem {
     pub has_usage: bool,
     /// Whether it is a thought that its maker signed or encrypted.
     pub has_signature: bool,
+    /// Whether it is a prompt that the agent and not the person wrote, such as the text of a skill. It is handed over as a prompt.
+    pub is_of_agent: bool,
 }
 
 /// An image.
@@ -70,6 +72,7 @@ impl SourceItem {
             model: None,
             has_usage: false,
             has_signature: false,
+            is_of_agent: false,
         }
     }
 }

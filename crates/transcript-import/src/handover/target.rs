@@ -70,6 +70,32 @@ impl Target {
             Self::Atif | Self::Acp => "",
         }
     }
+
+    /// Returns the variable that names its home folder where that is not the usual one; `None` if it has no such variable.
+    #[must_use]
+    pub const fn home_variable(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode => Some("CLAUDE_CONFIG_DIR"),
+            Self::Codex => Some("CODEX_HOME"),
+            Self::Pi => Some("PI_CODING_AGENT_DIR"),
+            Self::Qwen | Self::Gemini | Self::Copilot | Self::Atif | Self::Acp => None,
+        }
+    }
+
+    /// Returns the words of the command that continues a session, in the working folder of the session; none for a file.
+    #[must_use]
+    pub fn command(self, session_id: &str) -> Vec<String> {
+        let words = match self {
+            Self::ClaudeCode => vec!["claude", "--resume", session_id],
+            Self::Codex => vec!["codex", "resume", session_id],
+            Self::Pi => vec!["pi", "--session", session_id],
+            Self::Qwen => vec!["qwen", "--resume", session_id],
+            Self::Gemini => vec!["gemini", "--resume", session_id],
+            Self::Copilot => return vec!["copilot".to_owned(), format!("--resume={session_id}")],
+            Self::Atif | Self::Acp => Vec::new(),
+        };
+        words.into_iter().map(str::to_owned).collect()
+    }
 }
 
 impl fmt::Display for Target {

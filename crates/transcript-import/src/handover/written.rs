@@ -6,7 +6,6 @@ use crate::Error;
 
 use super::conversion::Conversion;
 use super::home::Home;
-use super::new_session::NewSession;
 use super::options::Options;
 use super::report::LossReport;
 use super::source_item::Items;
@@ -23,31 +22,22 @@ pub struct Written {
     pub report: LossReport,
 }
 
-/// Writes a conversation as a session of another client.
-///
-/// The file with the conversation appears complete or not at all, and no file is overwritten; small files that list the sessions of a
-/// client get a line or a member more. Equal arguments give equal bytes, so a second call with them fails.
+/// Writes a conversation as a session of another client: [`Conversion::plan_in`], then [`Conversion::write_in`]. Equal arguments give
+/// equal bytes, so a second call with them fails.
 ///
 /// # Errors
-/// [`Error::Io`] when an item cannot be read, the file exists
-/// ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)), or the system fails. If the error names another file than that of the
-/// conversation, that one may be there.
+/// As [`Conversion::write_in`].
 pub fn handover(
     items: &dyn Items,
     target: Target,
     options: &Options,
     home: Home<'_>,
 ) -> Result<Written, Error> {
-    let mut options = options.clone();
-    if target == Target::Gemini && options.project.is_none() {
-        let own = NewSession::of(target, &options, 0).project;
-        options.project = Some(home.project(&options.cwd, &own)?);
-    }
-    let conversion = Conversion::plan(items, target, &options)?;
-    let files = home.write(&conversion)?;
+    let conversion = Conversion::plan_in(items, target, options, home)?;
+    let files = conversion.write_in(home)?;
     Ok(Written {
         session_id: conversion.session_id(),
-        files,
+        files: files.into_iter().map(|file| file.path).collect(),
         report: conversion.into_report(),
     })
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use transcript_archive::ArchiveDisk;
-use transcript_import::{Agent, Error, ImportDisk, Policy, Store, dialect, home_of_file};
+use transcript_import::{
+    Agent, Error, ImportDisk, Policy, ShownConversation, Store, dialect, home_of_file,
+};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use super::CLAUDE_CODE;
@@ -265,6 +267,15 @@ impl Homes {
         }
         let groups = groups.into_iter();
         Ok(groups.map(|group| group.into_iter().collect()).collect())
+    }
+
+    /// Returns the session of another agent at a path; `None` for any other session.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn conversation(&self, path: &Path) -> io::Result<Option<ShownConversation>> {
+        let disk = self.shown_at(path);
+        disk.map(|disk| disk.conversation(path)).transpose()
     }
 
     /// Writes the session of another agent as items; returns false for any other session.

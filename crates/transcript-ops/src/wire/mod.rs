@@ -32,6 +32,7 @@ mod count;
 mod entry;
 mod error;
 mod fork;
+mod hand_over;
 mod list;
 mod location;
 mod moving;
@@ -65,6 +66,10 @@ pub use count::CountCommand;
 pub use entry::{EntryPreview, EntryRecord, StoryPreview};
 pub use error::{ErrorDetails, ErrorRecord};
 pub use fork::ForkRecord;
+pub use hand_over::{
+    AddedItemRecord, ChangedItemRecord, HandOverRecord, HandOverReport, OmittedItemRecord,
+    WrittenFileRecord,
+};
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{

@@ -7,6 +7,7 @@
 
 mod disks;
 mod failures;
+mod hand_over;
 mod helpers;
 mod roots;
 mod schema;

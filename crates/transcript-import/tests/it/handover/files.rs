@@ -1,12 +1,15 @@
 //! The files of a hand-over on a disk.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
-use transcript_import::handover::{Home, Items, Options, SourceItem, Target, Written, handover};
+use transcript_import::handover::{
+    Conversion, Home, Items, Options, SourceItem, Target, Written, handover,
+};
 use transcript_import::{Agent, Error, NodeKind, Policy, Store, dialect};
-use transcript_storage::{MemoryDisk, ReadDisk};
+use transcript_storage::{Disk, MemoryDisk, ReadDisk};
+use transcript_testkit::fake_disk::{FakeDisk, Fault};
 
 use super::handed_over::{CWD, options};
 
@@ -19,7 +22,7 @@ fn items() -> Vec<SourceItem> {
 }
 
 fn write(
-    disk: &MemoryDisk,
+    disk: &dyn Disk,
     items: &dyn Items,
     target: Target,
     options: &Options,
@@ -102,8 +105,112 @@ fn nothing_is_left_of_a_conversation_that_cannot_be_read() {
         let disk = MemoryDisk::new();
         let error = write(&disk, &Broken, target, &options()).expect_err("it cannot be read");
         assert_eq!(kind_of(&error), Some(ErrorKind::UnexpectedEof), "{target}");
+        assert!(!disk.exists(Path::new("/home")), "{target}");
         let whole = write(&disk, &items(), target, &options()).expect("nothing has the name");
         assert!(disk.is_file(&whole.files[0]), "{target}");
+    }
+}
+
+/// A disk with files that some clients change for a new session.
+fn used_disk() -> FakeDisk {
+    let disk = FakeDisk::new(1);
+    disk.put("/home/session_index.jsonl", b"{\"id\":\"other\"}\n");
+    disk.put("/home/projects.json", b"{\"projects\":{\"/other\":\"x\"}}");
+    disk
+}
+
+fn contents(disk: &FakeDisk) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let names = disk.names().into_iter();
+    names.map(|name| (name.clone(), disk.bytes(name))).collect()
+}
+
+#[test]
+fn nothing_of_a_hand_over_stays_whichever_operation_of_the_disk_fails() {
+    let disks: [fn() -> FakeDisk; 2] = [used_disk, || FakeDisk::new(1)];
+    for (target, new_disk) in Target::ALL
+        .into_iter()
+        .flat_map(|target| disks.map(|disk| (target, disk)))
+    {
+        let before = contents(&new_disk());
+        let mut failures = 0;
+        for nth in 1.. {
+            let disk = new_disk();
+            disk.set(Fault::error(ErrorKind::StorageFull).at_any(nth));
+            let written = write(&*disk.process(), &items(), target, &options());
+            if disk.faults_left() > 0 {
+                assert!(written.is_ok(), "{target}: {written:?}");
+                break;
+            }
+            if written.is_err() {
+                failures += 1;
+                assert_eq!(contents(&disk), before, "{target}: operation {nth}");
+            }
+        }
+        assert!(failures > 0, "{target}");
+    }
+}
+
+#[test]
+fn a_kill_leaves_no_listed_session_or_a_whole_one() {
+    for target in Target::ALL {
+        let Ok(agent) = target.name().parse::<Agent>() else {
+            continue;
+        };
+        let (mut without, mut whole) = (0, 0);
+        for nth in 1.. {
+            let disk = used_disk();
+            disk.kill_at(nth);
+            let written = write(&*disk.process(), &items(), target, &options());
+            if written.is_ok() {
+                break;
+            }
+            disk.restart();
+            let store = Store {
+                disk: &disk,
+                path: Path::new("/home"),
+            };
+            let sessions = dialect(agent).sessions(store).expect("they are listed");
+            let Some(session) = sessions.first() else {
+                without += 1;
+                continue;
+            };
+            whole += 1;
+            let read = dialect(agent).read(store, &session.id, Policy::Vendor);
+            let read = read.expect("it is read");
+            assert_eq!(read.count(), items().len(), "{target}: operation {nth}");
+            assert!(read.damage.is_empty(), "{target}: {:?}", read.damage);
+        }
+        assert!(without > 0, "{target}: {whole} whole");
+    }
+}
+
+#[test]
+fn what_would_be_written_is_what_is_written() {
+    for target in Target::ALL {
+        let disk = used_disk();
+        let before = contents(&disk);
+        let home = Home {
+            disk: &disk,
+            path: Path::new("/home"),
+        };
+        let (items, options) = (items(), options());
+        let planned = Conversion::plan_in(&items, target, &options, home).expect("it is planned");
+        let changes = planned.changes_in(home).expect("it is planned");
+        assert_eq!(contents(&disk), before, "{target}");
+        let written = planned.write_in(home).expect("it is written");
+        assert_eq!(written, changes, "{target}");
+        for change in &changes {
+            let old = before.iter().find(|(path, _)| *path == change.path);
+            assert_eq!(change.is_new, old.is_none(), "{target}");
+            let old = old
+                .and_then(|(_, bytes)| bytes.as_ref())
+                .map_or(0, Vec::len);
+            let new = disk.bytes(&change.path).expect("it is there").len();
+            assert_eq!((new - old) as u64, change.bytes, "{target}: {change:?}");
+        }
+        let changed = contents(&disk).into_iter();
+        let changed = changed.filter(|file| !before.contains(file));
+        assert_eq!(changed.count(), changes.len(), "{target}");
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use transcript_format::json::Json;
 use transcript_import::handover::{
     Addition, Change, Conversion, Image, Items, LossReport, Reason, RequestItems, SourceItem,
-    Target,
+    Target, item_of_block,
 };
 use transcript_import::{Error, NodeKind};
 use transcript_testkit::rng::Rng;
@@ -454,7 +454,7 @@ fn the_blocks_of_a_request_are_items() {
         "tool_call",
         "tool_result",
         "user",
-        "context",
+        "user",
     ];
     assert_eq!(kinds, expected);
     assert!(items[1].has_signature && items[4].is_error);
@@ -462,7 +462,16 @@ fn the_blocks_of_a_request_are_items() {
         (items[4].output.as_str(), items[4].images.len()),
         ("O1\nO2", 1)
     );
-    assert_eq!((items[5].images.len(), items[5].unknown_images), (0, 1));
+    for without_data in &items[5..] {
+        assert_eq!(
+            (without_data.images.len(), without_data.unknown_images),
+            (0, 1)
+        );
+    }
+    let unknown = item_of_block(r#"{"type":"novel"}"#, NodeKind::User);
+    assert_eq!(unknown.kind, NodeKind::Context);
+    let text = item_of_block(r#""A""#, NodeKind::Assistant);
+    assert_eq!((text.kind, &*text.text), (NodeKind::Assistant, "A"));
 }
 
 #[test]
