@@ -15,7 +15,7 @@
 //! 10. [`texts`] lists the texts that clients write in place of a person or a model, [`tags`] those in tags;
 //!     [`attachment_texts`] those under which they send attachments; [`author`] reads the author of a line; [`unicode`] knows the characters
 //!     that change the text around them; [`title`] says which line gives the title; [`units`] words numbers for people.
-//! 11. [`answers`] says which lines are one answer.
+//! 11. [`answers`] says which lines are one answer; [`imported`] what a line of another agent's session was made from.
 
 pub mod answers;
 pub mod attachment;
@@ -31,6 +31,7 @@ pub mod cut_reply;
 pub mod entry;
 pub mod finding;
 pub mod ids;
+pub mod imported;
 pub mod json;
 pub mod kind;
 pub mod known_keys;

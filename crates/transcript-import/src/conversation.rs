@@ -1,7 +1,7 @@
 //! A session of another agent, as values: nodes, the path that goes to the model, branches, and a map of all bytes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub struct Conversation {
     pub refusal: Option<&'static str>,
     /// The names of models, each once.
     names: BTreeSet<Arc<str>>,
+    /// What identifies a response in every copy of it, by its last node, where its record does not.
+    pub(crate) responses: HashMap<NodeId, Box<str>>,
     nodes: Vec<Node>,
     /// The branch of each node; `None` when it is live.
     branch_of: Vec<Option<u32>>,
@@ -102,19 +104,38 @@ pub struct Node {
     pub(crate) content: StoredContent,
 }
 
-/// Numbers of tokens.
+/// Numbers of tokens, with one meaning for all agents: each token of a request and of a response is in exactly one of the first four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of requests, those of the cache included where the agent counts so.
+    /// Tokens of requests that came from no cache and went into none.
     pub input: u64,
-    /// Tokens of responses.
+    /// Tokens of responses, those of thoughts included.
     pub output: u64,
-    /// Tokens that were read from the cache.
+    /// Tokens of requests that were read from the cache.
     pub cache_read: u64,
-    /// Tokens that were written to the cache.
+    /// Tokens of requests that were written to the cache.
     pub cache_write: u64,
-    /// Tokens of thoughts.
+    /// Tokens of thoughts, which are a part of the output.
     pub reasoning: u64,
+}
+
+impl Usage {
+    /// Takes the tokens of the cache out of the input: an agent counted them as a part of it.
+    pub(crate) fn of_whole_input(self) -> Self {
+        let cached = self.cache_read.saturating_add(self.cache_write);
+        Self {
+            input: self.input.saturating_sub(cached),
+            ..self
+        }
+    }
+
+    /// Adds the tokens of thoughts to the output: an agent counted them apart.
+    pub(crate) fn of_separate_thoughts(self) -> Self {
+        Self {
+            output: self.output.saturating_add(self.reasoning),
+            ..self
+        }
+    }
 }
 
 impl std::ops::AddAssign for Usage {
@@ -182,6 +203,23 @@ pub enum BranchKind {
     Subagent,
     /// The agent stores them and never sends them: notes, commands, failed answers.
     Unsent,
+}
+
+impl BranchKind {
+    /// Returns its name in lines and for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reverted => "reverted",
+            Self::Rewound => "rewound",
+            Self::Superseded => "superseded",
+            Self::Forked => "forked",
+            Self::Compacted => "compacted",
+            Self::Deleted => "deleted",
+            Self::Subagent => "subagent",
+            Self::Unsent => "unsent",
+        }
+    }
 }
 
 /// What a part of a source is.
@@ -263,6 +301,7 @@ impl Conversation {
             damage: Vec::new(),
             refusal: None,
             names: BTreeSet::new(),
+            responses: HashMap::new(),
             nodes: Vec::new(),
             branch_of: Vec::new(),
         }
@@ -307,6 +346,15 @@ impl Conversation {
                 self.names.insert(new.clone());
                 new
             }
+        }
+    }
+
+    /// Notes the tokens of a response: at the last of its nodes that the model wrote, as results of calls cost nothing by themselves.
+    pub(crate) fn count(&mut self, nodes: &[NodeId], usage: Option<Usage>) {
+        let mut nodes = nodes.iter().rev().copied();
+        let last = nodes.find(|id| self.node(*id).kind.is_of_model());
+        if let Some((last, usage)) = last.zip(usage) {
+            self.node_mut(last).usage = Some(Box::new(usage));
         }
     }
 
@@ -425,6 +473,9 @@ impl Conversation {
         self.nodes = order.iter().filter_map(|at| nodes[*at].take()).collect();
         let renumber = |id: &mut NodeId| *id = new[id.0 as usize];
         self.live.iter_mut().for_each(renumber);
+        let responses = std::mem::take(&mut self.responses).into_iter();
+        let responses = responses.map(|(id, key)| (new[id.index()], key));
+        self.responses = responses.collect();
         let branches = self.branches.iter_mut();
         branches.for_each(|branch| branch.nodes.iter_mut().for_each(renumber));
         let nodes = self.nodes.iter_mut();
@@ -449,6 +500,13 @@ impl Node {
             usage: None,
             content,
         }
+    }
+}
+
+impl NodeKind {
+    /// Returns whether the model wrote it.
+    pub(crate) fn is_of_model(self) -> bool {
+        matches!(self, Self::Assistant | Self::Reasoning | Self::ToolCall)
     }
 }
 

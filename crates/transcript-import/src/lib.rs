@@ -112,7 +112,7 @@ pub use desktop::ClaudeDesktop;
 pub use dialect::{Dialect, Policy, Session};
 pub use dialects::{agent_of_file, dialect};
 pub use disk::{EarlierHome, EarlierHomes, ImportDisk, ShownConversation, home_of_file};
-pub use entries::{Entries, IMPORTED_KEY, Subject, damage_name};
+pub use entries::{Entries, Subject, damage_name};
 pub use error::Error;
 pub use gemini::Gemini;
 pub use lines::LINE_CAP;

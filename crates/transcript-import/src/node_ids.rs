@@ -14,6 +14,11 @@ impl NodeId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// Returns the ids before it, the last one first.
+    pub(crate) fn before(self) -> impl Iterator<Item = Self> {
+        (0..self.0).rev().map(Self)
+    }
 }
 
 /// Ids of nodes, in an order. A list of one takes no memory besides itself.

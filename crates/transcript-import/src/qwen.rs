@@ -184,10 +184,8 @@ impl File {
                 to.node_mut(summary).kind = NodeKind::Summary;
             }
         }
-        if let Some(last) = nodes.last() {
-            let usage = object.object("usageMetadata").map(|usage| usage_of(&usage));
-            to.node_mut(*last).usage = usage.map(Box::new);
-        }
+        let usage = object.object("usageMetadata").map(|usage| usage_of(&usage));
+        to.count(&nodes, usage);
         nodes
     }
 
@@ -347,13 +345,22 @@ const KNOWN_SYSTEM: [&str; 10] = [
     "ui_telemetry",
 ];
 
+/// Returns the tokens of an answer. Providers count thoughts as a part of the output or apart: the total shows which.
 fn usage_of(usage: &Object<'_>) -> Usage {
     let number = |key| usage.u64(key).unwrap_or_default();
-    Usage {
+    let tokens = Usage {
         input: number("promptTokenCount"),
         output: number("candidatesTokenCount"),
         cache_read: number("cachedContentTokenCount"),
         cache_write: 0,
         reasoning: number("thoughtsTokenCount"),
+    };
+    let rest = number("totalTokenCount").saturating_sub(tokens.input);
+    let is_separate = rest >= tokens.output.saturating_add(tokens.reasoning);
+    let tokens = tokens.of_whole_input();
+    if is_separate {
+        tokens.of_separate_thoughts()
+    } else {
+        tokens
     }
 }

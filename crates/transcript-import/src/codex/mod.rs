@@ -10,6 +10,7 @@ mod item;
 mod recover;
 mod rollout;
 mod titles;
+mod tokens;
 
 use transcript_format::object::Object;
 

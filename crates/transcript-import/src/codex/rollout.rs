@@ -8,6 +8,7 @@ use transcript_format::object::Object;
 
 use super::echo::{Echo, Matches};
 use super::item::Item;
+use super::tokens::ResponseTokens;
 use crate::content::StoredContent;
 use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
 use crate::dialect::Policy;
@@ -30,7 +31,7 @@ pub(super) struct Rollout {
     policy: Policy,
     matches: Matches,
     model: Option<Arc<str>>,
-    last_node: Option<NodeId>,
+    tokens: ResponseTokens,
 }
 
 /// A record that changes the conversation.
@@ -93,6 +94,7 @@ impl Rollout {
     }
 
     fn header(&mut self, record: &Record<'_>, payload: &Object<'_>) -> Holds {
+        self.tokens.header(payload);
         if std::mem::replace(&mut self.has_header, true) {
             // Older forks are copies, with the header of the other thread.
             return Holds::Raw(Cow::Borrowed("session_meta"));
@@ -202,10 +204,8 @@ impl Rollout {
                 self.step(record, Action::RollBack(turns));
             }
             "token_count" => {
-                let total = payload
-                    .object("info")
-                    .and_then(|info| usage_of(&info.object("total_token_usage")?));
-                if let Some(total) = total {
+                let info = payload.object("info");
+                if let Some(total) = info.and_then(|info| self.tokens.total(to, &info)) {
                     self.fact(record, Fact::Total(Box::new(total)));
                     return Holds::Metadata("token_count");
                 }
@@ -240,14 +240,6 @@ impl Rollout {
             self.fact(record, Fact::Model(model));
         }
         Holds::Metadata("turn_context")
-    }
-
-    fn usage(&mut self, to: &mut Conversation, payload: &Object<'_>) -> Holds {
-        if let Some(node) = self.last_node {
-            let usage = payload.object("usage").and_then(|usage| usage_of(&usage));
-            to.node_mut(node).usage = usage.map(Box::new);
-        }
-        Holds::Metadata("token_usage_record")
     }
 }
 
@@ -287,7 +279,7 @@ impl Reading for Rollout {
                 Some(item) => {
                     self.match_item(&item);
                     let node = self.item(to, record, &payload, item);
-                    self.last_node = Some(node);
+                    self.tokens.item(to, node);
                     self.step(record, Action::Item(node));
                     Holds::Nodes(vec![node].into())
                 }
@@ -299,7 +291,10 @@ impl Reading for Rollout {
             "compacted" => self.compaction(to, record, &payload),
             "event_msg" => self.event(to, record, &payload),
             "turn_context" => self.model(to, record, &payload),
-            "token_usage_record" => self.usage(to, &payload),
+            "token_usage_record" => {
+                self.tokens.record(to, &payload);
+                Holds::Metadata("token_usage_record")
+            }
             "world_state" => Holds::Raw(Cow::Borrowed("world_state")),
             _ => to.unknown(&kind),
         }
@@ -342,14 +337,3 @@ const KNOWN_EVENTS: [&str; 33] = [
     "user_message",
     "web_search_end",
 ];
-
-fn usage_of(usage: &Object<'_>) -> Option<Usage> {
-    let number = |key| usage.u64(key).unwrap_or_default();
-    Some(Usage {
-        input: usage.u64("input_tokens")?,
-        output: number("output_tokens"),
-        cache_read: number("cached_input_tokens"),
-        cache_write: number("cache_write_input_tokens"),
-        reasoning: number("reasoning_output_tokens"),
-    })
-}

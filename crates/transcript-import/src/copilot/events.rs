@@ -111,9 +111,7 @@ impl Events {
             self.call(event, &request, "name");
         }
         let call = Id::of(&data.str("apiCallId").unwrap_or_default());
-        if let Some(last) = event.nodes.last() {
-            event.to.node_mut(*last).usage = self.pending.remove(&call).map(Box::new);
-        }
+        event.to.count(&event.nodes, self.pending.remove(&call));
     }
 
     fn call(&mut self, event: &mut Event<'_, '_>, request: &Object<'_>, name: &str) {
@@ -333,11 +331,12 @@ fn images_of(record: &Record<'_>, message: &Object<'_>) -> Box<[Image]> {
 
 fn usage_of(usage: &Object<'_>) -> Usage {
     let number = |key| usage.u64(key).unwrap_or_default();
-    Usage {
+    let usage = Usage {
         input: number("inputTokens"),
         output: number("outputTokens"),
         cache_read: number("cacheReadTokens"),
         cache_write: number("cacheWriteTokens"),
         reasoning: number("reasoningTokens"),
-    }
+    };
+    usage.of_whole_input()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
+use transcript_format::ids::is_message_id_of_api;
 use transcript_format::object::{Object, Raw};
 
 use crate::content::{Image, ImageData, StoredContent};
@@ -97,8 +98,11 @@ impl Audit {
             return Holds::Raw(Cow::Borrowed("message"));
         }
         let usage = message.object("usage").map(|usage| usage_of(&usage));
-        if let (Some(last), Some(usage)) = (nodes.last(), usage) {
-            to.node_mut(*last).usage = Some(Box::new(usage));
+        to.count(&nodes, usage);
+        // The lines of a message repeat its tokens.
+        let id = boxed(&message, "id").filter(|id| is_message_id_of_api(id));
+        if let Some((last, id)) = nodes.last().zip(id) {
+            to.responses.insert(*last, id);
         }
         match string(&record.object, "parent_tool_use_id") {
             Some(call) => self.subagents.entry(call).or_default().extend(&nodes),

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use crate::Agent;
 use crate::conversation::{Conversation, NodeId};
 use crate::place::Place;
 
@@ -22,10 +23,9 @@ pub(super) fn origin_of(of: &Conversation, id: NodeId, line: u32) -> Origin {
     let Some(place) = of.node(id).origin else {
         return Origin::Made(line);
     };
-    let before = (0..id.index())
-        .rev()
-        .filter_map(|index| of.ids().nth(index));
-    let same = before.take_while(|id| of.node(*id).origin == Some(place));
+    let same = id
+        .before()
+        .take_while(|id| of.node(*id).origin == Some(place));
     Origin::Stored(place, u32::try_from(same.count()).unwrap_or(u32::MAX))
 }
 
@@ -46,18 +46,26 @@ pub(super) fn line_id(of: &Conversation, session: &str, kind: &str, origin: Orig
 }
 
 /// Returns the id of a response. It does not depend on the session: a fork inherits responses, and each is paid for once.
-pub(super) fn response_id(of: &Conversation, first: NodeId, origin: Origin) -> String {
+pub(super) fn response_id(of: &Conversation, nodes: ResponseNodes, origin: Origin) -> String {
     let agent = of.agent.name();
-    let time = of.node(first).time.as_deref().unwrap_or_default();
-    let key = match origin {
-        Origin::Stored(place, number) => {
+    let own = nodes.last.and_then(|last| of.responses.get(&last));
+    if let Some(id) = own.filter(|_| of.agent == Agent::ClaudeDesktop) {
+        // The API's own, which the transcripts of the same responses have, too.
+        return id.to_string();
+    }
+    let stored = || of_record(of, nodes.first);
+    let key = own.map(|own| own.to_string()).or_else(stored);
+    let key = match (key, origin) {
+        (Some(key), _) => format!("{agent}\nresponse\n{key}"),
+        (None, Origin::Stored(place, number)) => {
+            let time = of.node(nodes.first).time.as_deref().unwrap_or_default();
             let file = file_name(of, place);
             format!(
                 "{agent}\nresponse\n{file}\n{}\n{number}\n{time}",
                 place.offset
             )
         }
-        Origin::Made(line) => format!("{agent}\nresponse\n{}\n{line}", of.metadata.id),
+        (None, Origin::Made(line)) => format!("{agent}\nresponse\n{}\n{line}", of.metadata.id),
     };
     response_name(Uuid::new_v5(&NAMESPACE, key.as_bytes()))
 }
@@ -65,6 +73,36 @@ pub(super) fn response_id(of: &Conversation, first: NodeId, origin: Origin) -> S
 /// Returns the name of a response with this id.
 pub(super) fn response_name(id: Uuid) -> String {
     format!("msg_{}", id.simple())
+}
+
+/// The nodes that identify a response.
+#[derive(Clone, Copy)]
+pub(super) struct ResponseNodes {
+    pub(super) first: NodeId,
+    /// The one that has its tokens, once they are counted.
+    pub(super) last: Option<NodeId>,
+}
+
+/// Returns what identifies a response in each copy of its record: newer versions of a message, and forks, repeat the record elsewhere.
+fn of_record(of: &Conversation, first: NodeId) -> Option<String> {
+    let node = of.node(first);
+    let id = node.record_id.as_deref()?;
+    let time = node.time.as_deref().unwrap_or_default();
+    match of.agent {
+        Agent::Gemini | Agent::Qwen | Agent::Copilot => Some(id.to_owned()),
+        // The ids are short, and unique in their session only.
+        Agent::Pi => Some(format!("{id}\n{time}")),
+        // A fork gives its copies other ids. A message has a response for each of its steps.
+        Agent::OpenCode => {
+            let before = first.before().map(|id| of.node(id));
+            let of_message = before.take_while(|node| node.record_id.as_deref() == Some(id));
+            let steps = of_message.filter(|node| node.usage.is_some()).count();
+            let model = node.model.as_deref().unwrap_or_default();
+            Some(format!("{time}\n{model}\n{steps}"))
+        }
+        // Both name responses apart from their records.
+        Agent::Codex | Agent::ClaudeDesktop => None,
+    }
 }
 
 /// Files keep their ids when they are moved to another folder, as an archived rollout is.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hasher};
 
+use transcript_format::imported::IMPORTED_KEY;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction, NewEntry, Trigger};
@@ -11,16 +12,13 @@ use transcript_format::object::{JsonKind, Raw};
 use transcript_format::time;
 use uuid::Uuid;
 
-use super::ids::{line_id, origin_of, response_id, response_name};
-use super::plan::{Line, Planned, Standing, UnknownRecords, What, is_of_model};
+use super::ids::{ResponseNodes, line_id, origin_of, response_id};
+use super::plan::{Line, Planned, Standing, UnknownRecords, What};
+use crate::Error;
 use crate::content::{Content, Image, ImageData};
 use crate::conversation::{Conversation, Damage, DamageKind, Node, NodeId, NodeKind, Usage};
 use crate::place::Place;
 use crate::text::Text;
-use crate::{Agent, Error};
-
-/// The key of the origin of a line: its agent, and where the record is that it was made from.
-pub const IMPORTED_KEY: &str = "imported";
 
 /// The type of an image when its record names none.
 const DEFAULT_MEDIA_TYPE: &str = "image/png";
@@ -77,6 +75,11 @@ fn entry(writing: Writing<'_>) -> Result<NewEntry, Error> {
         What::Unknown(number) => {
             let records = plan.unknown.get(number as usize);
             (engine_line(), writing.unknown(records))
+        }
+        What::BranchEnd(kind, first) => {
+            let branch = writing.of_agent().with("branch", kind.name());
+            let from = writing.id(first).to_string();
+            (engine_line(), branch.with("from", &*from))
         }
         What::Pin(leaf) => {
             let pin = make::last_prompt(None, Some(writing.id(leaf)), true);
@@ -205,7 +208,7 @@ impl<'e> Writing<'e> {
     ) -> Result<(NewEntry, ObjectBuf), Error> {
         let node = self.of().node(id);
         let content = self.content(id)?;
-        let entry = if is_of_model(node) {
+        let entry = if node.kind.is_of_model() {
             self.answer(line, node, &content)
         } else {
             self.message(line, node, &content, standing)?
@@ -227,7 +230,7 @@ impl<'e> Writing<'e> {
         let (kind, stored) = (self.of().node(id).kind, self.of().stored(id));
         let is_call = kind == NodeKind::ToolCall;
         let text = stored.text.as_ref().filter(|_| !is_call);
-        let has_output = !is_of_model(self.of().node(id)) && text.is_none();
+        let has_output = !self.of().node(id).kind.is_of_model() && text.is_none();
         let output = stored.output.as_ref().filter(|_| has_output);
         let input = stored.input.as_ref().filter(|_| is_call);
         Ok(Content {
@@ -360,10 +363,7 @@ impl<'e> Writing<'e> {
             .model
             .as_deref()
             .or(self.of().metadata.model.as_deref());
-        let usage = node
-            .usage
-            .as_deref()
-            .map(|usage| usage_json(self.of().agent, *usage));
+        let usage = node.usage.as_deref().map(|usage| usage_json(*usage));
         // Tokens are counted when a response is complete, and until then the reason of its end is unknown.
         let end = match node.kind {
             NodeKind::ToolCall => "tool_use",
@@ -383,19 +383,23 @@ impl<'e> Writing<'e> {
     }
 
     fn response(self, line: Line) -> String {
-        if let Some(outline) = self.outline {
-            outline.hash.borrow_mut().write_u32(line.response);
-            return response_name(Uuid::nil());
-        }
-        let first = self.plan.lines.get(line.response as usize);
-        let first = first.and_then(|line| match line.what {
-            What::Node(id, _) => Some(id),
+        let lines = self.plan.lines.get(line.response as usize..);
+        let lines = lines.unwrap_or_default().iter();
+        // Notes can stand between the lines of a response.
+        let nodes = lines.filter_map(|line| match line.what {
+            What::Node(id, _) => Some((line.response, id)),
             _ => None,
         });
-        first.map_or_else(String::new, |first| {
-            let origin = origin_of(self.of(), first, line.response);
-            response_id(self.of(), first, origin)
-        })
+        let mut own = nodes.take_while(|(response, _)| *response == line.response);
+        let Some((_, first)) = own.next() else {
+            return String::new();
+        };
+        let is_last = |id: &NodeId| self.of().node(*id).usage.is_some();
+        let last = std::iter::once(first)
+            .chain(own.map(|(_, id)| id))
+            .find(is_last);
+        let origin = origin_of(self.of(), first, line.response);
+        response_id(self.of(), ResponseNodes { first, last }, origin)
     }
 
     fn call(self, content: &Content) -> ObjectBuf {
@@ -439,15 +443,10 @@ fn input_object(input: Option<&Json>) -> Json {
     }
 }
 
-/// Returns tokens as the Messages API counts them: those of the cache are not part of the input.
-fn usage_json(agent: Agent, usage: Usage) -> ObjectBuf {
-    let cached = usage.cache_read.saturating_add(usage.cache_write);
-    let input = match agent {
-        Agent::Pi | Agent::OpenCode | Agent::ClaudeDesktop => usage.input,
-        _ => usage.input.saturating_sub(cached),
-    };
+/// Returns tokens as the Messages API counts them.
+fn usage_json(usage: Usage) -> ObjectBuf {
     ObjectBuf::new()
-        .with("input_tokens", input)
+        .with("input_tokens", usage.input)
         .with("cache_creation_input_tokens", usage.cache_write)
         .with("cache_read_input_tokens", usage.cache_read)
         .with("output_tokens", usage.output)

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use crate::Error;
 use crate::conversation::{Conversation, NodeId};
 
-pub use line::{IMPORTED_KEY, damage_name};
+pub use line::damage_name;
 
 use plan::{Planned, What};
 

@@ -49,6 +49,8 @@ pub(super) enum What {
     Unknown(u32),
     /// The agent refuses the session.
     Refusal,
+    /// The lines of a branch end, whose first one this is. It follows them, so that lines do not change when they become a branch.
+    BranchEnd(BranchKind, u32),
     /// The chain ends at this line, which is not the last one.
     Pin(u32),
 }
@@ -117,6 +119,7 @@ pub(super) fn plan(of: &Conversation, elsewhere: &[PathBuf]) -> (Vec<Line>, Vec<
 
 /// Nodes of a branch that follow each other.
 struct Run {
+    kind: BranchKind,
     nodes: Vec<NodeId>,
     standing: Standing,
 }
@@ -165,6 +168,7 @@ impl<'c> Plan<'c> {
                 match list.last_mut().filter(|_| anchor == Some(own)) {
                     Some(run) => run.nodes.push(*id),
                     None => list.push(Run {
+                        kind: branch.kind,
                         nodes: vec![*id],
                         standing,
                     }),
@@ -252,8 +256,10 @@ impl<'c> Plan<'c> {
             let is_sidechain = matches!(run.standing, Standing::Sidechain(_));
             let mut last = anchor.filter(|_| !is_sidechain);
             let mut own_calls = HashSet::new();
+            let mut first = None;
             for id in run.nodes {
                 let line = self.add_node(id, run.standing, last);
+                first = first.or(Some(line));
                 self.lines[line as usize].answers = match self.call_of(id) {
                     Some((NodeKind::ToolResult, call)) => {
                         own_calls.remove(call) || !is_sidechain && self.open_calls.contains(call)
@@ -265,6 +271,9 @@ impl<'c> Plan<'c> {
                     None => false,
                 };
                 last = Some(line);
+            }
+            if let Some(first) = first.filter(|_| !is_sidechain) {
+                self.push(What::BranchEnd(run.kind, first), None);
             }
         }
     }
@@ -293,8 +302,8 @@ impl<'c> Plan<'c> {
         // The records of Codex are parts of responses, those of the others are responses.
         let is_one_record = self.of.agent == Agent::Codex || before.record_id == node.record_id;
         of_parent == standing
-            && is_of_model(before)
-            && is_of_model(node)
+            && before.kind.is_of_model()
+            && node.kind.is_of_model()
             && before.usage.is_none()
             && is_one_record
     }
@@ -387,13 +396,6 @@ pub(super) fn unknown_records(of: &Conversation) -> impl Iterator<Item = (Place,
         Holds::Raw(name) if of.unknown.contains_key(&**name) => Some((part.place, &**name)),
         _ => None,
     })
-}
-
-pub(super) fn is_of_model(node: &Node) -> bool {
-    matches!(
-        node.kind,
-        NodeKind::Assistant | NodeKind::Reasoning | NodeKind::ToolCall
-    )
 }
 
 fn millis_of(node: &Node) -> Option<i64> {

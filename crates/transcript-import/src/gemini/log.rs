@@ -25,6 +25,8 @@ pub(super) struct Log {
     places: HashMap<Id, usize>,
     /// What older records of a message say and newer ones leave out.
     details: HashMap<Id, Details>,
+    /// The tokens of a message without text, with its id: its calls are the next message, which has none.
+    uncounted: Option<(Box<str>, Usage)>,
     /// The last list with a prompt or an answer, if one without took its place.
     wiped: Option<Vec<Message>>,
     policy: Policy,
@@ -48,6 +50,8 @@ pub(super) struct Message {
 struct Details {
     model: Option<Arc<str>>,
     usage: Option<Box<Usage>>,
+    /// Whether its tokens are those of nodes of another message, as it has none.
+    is_counted_elsewhere: bool,
 }
 
 impl Log {
@@ -60,6 +64,7 @@ impl Log {
             details: previous
                 .map(|log| std::mem::take(&mut log.details))
                 .unwrap_or_default(),
+            uncounted: None,
             wiped: None,
             policy,
         }
@@ -189,8 +194,9 @@ impl Log {
             }
             nodes.push(add(to, record, message, made, details));
         }
-        if let Some(last) = nodes.last().filter(|_| kind == "gemini") {
-            to.node_mut(*last).usage.clone_from(&details.usage);
+        let usage = details.usage.as_deref().copied();
+        if kind == "gemini" {
+            self.count(to, message, &nodes, usage);
         }
         let is_talk =
             |id: &NodeId| !matches!(to.node(*id).kind, NodeKind::Context | NodeKind::Summary);
@@ -201,6 +207,45 @@ impl Log {
             is_sent,
             summary,
         })
+    }
+
+    /// Notes the tokens of an answer.
+    fn count(
+        &mut self,
+        to: &mut Conversation,
+        message: &Object<'_>,
+        nodes: &[NodeId],
+        usage: Option<Usage>,
+    ) {
+        let mut last = nodes.iter().rev().copied();
+        let last = last.find(|id| to.node(*id).kind.is_of_model());
+        let before = self.uncounted.take();
+        let mut is_first = |id: &str| {
+            let details = self.details.entry(Id::of(id)).or_default();
+            !std::mem::replace(&mut details.is_counted_elsewhere, true)
+        };
+        match (usage, last, before) {
+            (Some(mut usage), None, before) => {
+                if let Some((_, more)) = before.filter(|(id, _)| is_first(id)) {
+                    usage += more;
+                }
+                self.uncounted = boxed(message, "id").map(|id| (id, usage));
+            }
+            (Some(mut usage), Some(_), before) => {
+                // The calls of the answer before were never stored: their tools are unknown.
+                if let Some((_, more)) = before.filter(|(id, _)| is_first(id)) {
+                    usage += more;
+                }
+                to.count(nodes, Some(usage));
+            }
+            (None, Some(last), Some((id, usage))) => {
+                is_first(&id);
+                to.count(nodes, Some(usage));
+                // Its record has another id, and is written again with the calls of later answers.
+                to.responses.insert(last, id);
+            }
+            (None, _, _) => {}
+        }
     }
 
     /// Reads the messages of a file of an older version, which is one document; the header of a newer one has none.
@@ -389,13 +434,16 @@ fn made_of(kind: NodeKind, content: StoredContent, place: Raw<'_>) -> Made<'_> {
     }
 }
 
+/// Returns the tokens of a message. Its total is the sum of all but those of the cache, which are a part of the input; what tools of the
+/// provider put into the prompt is counted apart.
 fn usage_of(tokens: &Object<'_>) -> Usage {
     let number = |key| tokens.u64(key).unwrap_or_default();
-    Usage {
-        input: number("input"),
+    let usage = Usage {
+        input: number("input").saturating_add(number("tool")),
         output: number("output"),
         cache_read: number("cached"),
         cache_write: 0,
         reasoning: number("thoughts"),
-    }
+    };
+    usage.of_whole_input().of_separate_thoughts()
 }

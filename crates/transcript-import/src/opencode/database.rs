@@ -156,7 +156,8 @@ impl<'d> Tables<'d> {
                 reasoning: number(11)?,
                 cache_read: number(12)?,
                 cache_write: number(13)?,
-            };
+            }
+            .of_separate_thoughts();
             let info = Info {
                 parent: field(1)?,
                 directory: field(2)?,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use transcript_format::object::Object;
 
-use super::message::{Message, add_part, hold};
+use super::message::{Message, MessagePart, add_part, count_steps, hold};
 use super::rows::Row;
 use super::texts::RowTexts;
-use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId};
+use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId, Usage};
 
 /// The messages with rows, while those without are sorted in.
 ///
@@ -22,9 +22,16 @@ pub(super) struct Merged {
     is_damaged: bool,
     removed: HashMap<String, u32>,
     /// The nodes of each removal, by their parts.
-    deleted: BTreeMap<u32, BTreeMap<PartKey, Vec<NodeId>>>,
+    deleted: BTreeMap<u32, BTreeMap<PartKey, DeletedPart>>,
     /// The ids of parts that have rows and no message.
     lost: HashSet<String>,
+}
+
+/// What is known of a deleted part: its nodes, and the tokens of the step that ends with it.
+#[derive(Default)]
+struct DeletedPart {
+    nodes: Vec<NodeId>,
+    step: Option<Usage>,
 }
 
 /// The place of a part in a conversation: the time and the id of its message, and its own id.
@@ -63,7 +70,7 @@ impl Merged {
             let own = self.removed.get(&part.id).filter(|_| self.is_damaged);
             match own.copied().or(removal) {
                 None => message.parts.push(part),
-                Some(removal) => self.delete(removal, key(&message, &part.id), part.nodes),
+                Some(removal) => self.delete(removal, key(&message, &part.id), part),
             }
         }
         if removal.is_none() {
@@ -74,9 +81,11 @@ impl Merged {
         }
     }
 
-    fn delete(&mut self, removal: u32, key: PartKey, nodes: Vec<NodeId>) {
+    fn delete(&mut self, removal: u32, key: PartKey, part: MessagePart) {
         let removal = self.deleted.entry(removal).or_default();
-        removal.entry(key).or_default().extend(nodes);
+        let deleted = removal.entry(key).or_default();
+        deleted.nodes.extend(part.nodes);
+        deleted.step = deleted.step.or(part.step);
     }
 
     /// Adds parts with rows whose messages have none.
@@ -122,13 +131,22 @@ impl Merged {
             return;
         };
         let key = key(message, &part.id);
-        self.delete(removal, key, part.nodes);
+        self.delete(removal, key, part);
     }
 
     /// Returns the live messages in their order, and adds the deleted ones as branches.
     pub(super) fn finish(mut self, to: &mut Conversation) -> Vec<Message> {
-        for nodes in self.deleted.into_values() {
-            let nodes = nodes.into_values().flatten().collect();
+        for parts in self.deleted.into_values() {
+            let mut by_message: BTreeMap<&str, Vec<&DeletedPart>> = BTreeMap::new();
+            for ((_, message, _), part) in &parts {
+                by_message.entry(message).or_default().push(part);
+            }
+            for (message, parts) in by_message {
+                let usage = self.past.get(message).and_then(|message| message.usage);
+                let parts = parts.iter().map(|part| (&*part.nodes, part.step));
+                count_steps(to, parts, usage);
+            }
+            let nodes = parts.into_values().flat_map(|part| part.nodes).collect();
             to.branch(BranchKind::Deleted, nodes);
         }
         // Parts that were lost and not removed belong to messages that were lost and not removed.

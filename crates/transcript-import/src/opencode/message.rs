@@ -41,6 +41,8 @@ pub(super) struct MessagePart {
     pub(super) id: String,
     pub(super) kind: PartKind,
     pub(super) nodes: Vec<NodeId>,
+    /// The tokens of the step that ends with it.
+    pub(super) step: Option<Usage>,
 }
 
 /// Notes what a row holds.
@@ -77,11 +79,25 @@ pub(super) fn read_message(to: &mut Conversation, row: &Row) -> Option<Message> 
     Some(Message::of_json(&info, row.id.clone(), row.order))
 }
 
-/// Notes the tokens of a message at its last node.
-pub(super) fn note_usage(to: &mut Conversation, message: &Message) {
-    let nodes = message.parts.iter().flat_map(|part| &part.nodes);
-    if let Some(last) = nodes.last().copied() {
-        to.node_mut(last).usage = message.usage.map(Box::new);
+/// Notes the tokens of the responses of a message, by its parts in their order: of each step, or of the message as a whole where its steps
+/// do not name theirs.
+pub(super) fn count_steps<'p>(
+    to: &mut Conversation,
+    parts: impl Iterator<Item = (&'p [NodeId], Option<Usage>)>,
+    of_message: Option<Usage>,
+) {
+    let mut nodes = Vec::new();
+    let mut has_steps = false;
+    for (of_part, step) in parts {
+        nodes.extend(of_part);
+        if step.is_some() {
+            has_steps = true;
+            to.count(&nodes, step);
+            nodes.clear();
+        }
+    }
+    if !has_steps {
+        to.count(&nodes, of_message);
     }
 }
 
@@ -154,12 +170,14 @@ pub(super) fn add_part(
     let holds = match (&read.kind, nodes.is_empty()) {
         (_, false) => Holds::Nodes(nodes.clone().into()),
         (PartKind::Unknown, true) => to.unknown(&name),
-        _ => Holds::Raw(name.into_owned().into()),
+        _ => Holds::Raw(name.to_string().into()),
     };
     hold(to, row.place, holds);
+    let tokens = object.object("tokens").filter(|_| name == "step-finish");
     Some(MessagePart {
         id: row.id.clone(),
         kind: read.kind,
         nodes,
+        step: tokens.map(|tokens| usage(&tokens)),
     })
 }

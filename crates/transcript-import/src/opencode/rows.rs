@@ -116,7 +116,8 @@ impl Revert {
     }
 }
 
-/// Returns the tokens of a message or a session.
+/// Returns the tokens of a message or of a step of it. Older versions count thoughts as a part of the output, newer ones apart: the total
+/// shows which. Versions without a total count them as a part.
 pub(super) fn usage(tokens: &Object<'_>) -> Usage {
     let number = |of: &Object<'_>, key: &str| of.u64(key).unwrap_or_default();
     let cache = tokens.object("cache");
@@ -126,12 +127,20 @@ pub(super) fn usage(tokens: &Object<'_>) -> Usage {
             .map(|cache| number(cache, key))
             .unwrap_or_default()
     };
-    Usage {
+    let usage = Usage {
         input: number(tokens, "input"),
         output: number(tokens, "output"),
         cache_read: of_cache("read"),
         cache_write: of_cache("write"),
         reasoning: number(tokens, "reasoning"),
+    };
+    let all = usage.of_separate_thoughts();
+    let sum = [all.output, all.cache_read, all.cache_write];
+    let sum = sum.into_iter().fold(all.input, u64::saturating_add);
+    if number(tokens, "total") >= sum {
+        all
+    } else {
+        usage
     }
 }
 

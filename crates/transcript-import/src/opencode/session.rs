@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::events::{Events, loaded};
 use super::merged::Merged;
-use super::message::{Message, add_part, hold, note_usage, read_message};
+use super::message::{Message, MessagePart, add_part, count_steps, hold, read_message};
 use super::rows::{Info, Revert, Rows};
 use super::texts::RowTexts;
 use crate::conversation::{Conversation, Holds, Usage};
@@ -47,8 +47,9 @@ pub(super) fn read<R: Rows>(
             known.insert(part.place);
             parts.extend(add_part(to, &mut texts, &message, &part));
         })?;
+        let of_parts = parts.iter().map(|part: &MessagePart| (&*part.nodes, part.step));
+        count_steps(to, of_parts, message.usage);
         message.parts = parts;
-        note_usage(to, &message);
         all.push(message);
     }
     texts.finish(to)?;

@@ -275,10 +275,8 @@ impl Nodes<'_, '_> {
                 for id in self.all.split_at(first).1 {
                     self.to.node_mut(*id).model.clone_from(&model);
                 }
-                if let Some(last) = self.all.last() {
-                    let usage = details.object("usage").map(|usage| usage_of(&usage));
-                    self.to.node_mut(*last).usage = usage.map(Box::new);
-                }
+                let usage = details.object("usage").map(|usage| usage_of(&usage));
+                self.to.count(self.all.split_at(first).1, usage);
             }
             "assistant" => self.add(
                 NodeKind::Assistant,

@@ -421,7 +421,7 @@ fn metadata_comes_from_the_chain_and_the_index_of_titles() {
     assert_eq!(metadata.subagent_of.as_deref(), Some(FORK));
     assert_eq!(metadata.forked_from.as_deref(), Some(REVERT));
     let usage = metadata.usage.expect("it is counted");
-    assert_eq!((usage.input, usage.output, usage.cache_read), (9, 2, 1));
+    assert_eq!((usage.input, usage.output, usage.cache_read), (8, 2, 1));
     assert_eq!(
         conversation.unknown.into_iter().collect::<Vec<_>>(),
         [("new_kind".to_owned(), 1)]

@@ -30,3 +30,4 @@ mod qwen;
 mod shared;
 mod shared_damage;
 mod support;
+mod tokens;
