@@ -770,6 +770,13 @@ impl App {
             self.message = Some("a subagent is resumed with its session".to_owned());
             return;
         }
+        if let Some(maker) = &open.document.facts.maker {
+            let maker = transcript_render::Escaping::Visible.one_line(maker);
+            self.message = Some(format!(
+                "a session of {maker}, which Claude Code does not find"
+            ));
+            return;
+        }
         let stem = open
             .path
             .file_stem()

@@ -109,7 +109,9 @@ pub(crate) fn sessions(
         let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
         let mut place = vec![project.clone()];
         place.extend(branch.map(line));
-        let mut about = vec![size(row.bytes)];
+        let maker = context.maker(&row.path);
+        let mut about: Vec<String> = maker.map(str::to_owned).into_iter().collect();
+        about.push(size(row.bytes));
         about.extend((row.subagents > 0).then(|| count(row.subagents, "subagent")));
         about.extend(row.state.map(|state| state.name().to_owned()));
         let is_archived = context.is_archived(&row.path);
@@ -138,7 +140,11 @@ pub(crate) fn sessions(
             title: name,
             project,
             facts: facts.iter().map(|fact| line(fact)).collect(),
-            home: row.continued_in().map(str::to_owned),
+            // Claude Code finds no session of another agent, wherever it is shown.
+            home: row
+                .continued_in()
+                .filter(|_| maker.is_none())
+                .map(str::to_owned),
             is_archived,
             words: comparable(&words),
         });

@@ -140,6 +140,8 @@ pub(crate) struct SessionFacts {
     pub(crate) id: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) place: String,
+    /// The agent that wrote it; `None` for Claude Code.
+    pub(crate) maker: Option<String>,
     /// The folder in which it is resumed, if a client finds it.
     pub(crate) home: Option<String>,
     pub(crate) parts: usize,

@@ -225,15 +225,18 @@ impl<'s> Session<'s> {
                 number: FIRST_BRANCH_NUMBER | u32::try_from(number).unwrap_or(0),
             };
             let long = count(path.entries.len(), "entry");
+            let first = path.entries.first().map(|entry| entry.entry_no());
+            let branch = self.reasons.title(self.index, first);
+            let branch = Escaping::Visible.one_line(&branch);
             let is_shown = layout.folds.changed.get(&key) == Some(&Detail::Whole);
             let mut note = BranchNote {
                 from: *from,
-                title: format!("branch · {long}; Enter shows it"),
+                title: format!("{branch} · {long}; Enter shows it"),
                 shown: None,
             };
             if is_shown {
                 note.shown = Some(conversations.len());
-                let (title, of) = ("branch".to_owned(), (self.source, self.index));
+                let (title, of) = (branch, (self.source, self.index));
                 conversations.push(nested(of, displays, path, title)?);
             }
             notes.push((key, note));

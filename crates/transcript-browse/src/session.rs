@@ -13,6 +13,7 @@ use transcript_engine::{EntryId, ForkOptions, History};
 use transcript_format::units::size;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, LoadOptions, MessageText, Source};
 use transcript_render::blocks::{message_content, plain_text};
+use transcript_render::imported::BranchReasons;
 use transcript_render::{Escaping, Header, RenderOptions, call_line, wrapped};
 use transcript_resume::items::{Displays, GroupRole, ItemKind, ItemReader, starts_turn};
 use transcript_resume::{ConversationPath, Decision, Policy, Story, Tree};
@@ -151,6 +152,7 @@ pub(crate) struct Session<'s> {
     /// Sorted by the entries that they are about.
     pub(crate) decisions: Vec<Decision>,
     pub(crate) branches: Vec<(EntryNo, ConversationPath)>,
+    pub(crate) reasons: BranchReasons,
     pub(crate) storage: Storage,
     pub(crate) options: RenderOptions,
     /// The offset of the source in the file.
@@ -181,7 +183,12 @@ impl<'s> Session<'s> {
             let has_entries = !branch.path.entries.is_empty();
             Some((branch.from.or(first)?, branch.path)).filter(|_| has_entries)
         });
-        let branches = branches.collect();
+        let branches: Vec<_> = branches.collect();
+        // Without them the branches are shown all the same.
+        let reasons = match &branches[..] {
+            [] => BranchReasons::default(),
+            _ => BranchReasons::read(history.source(), index).unwrap_or_default(),
+        };
         let mut path = story.path;
         let mut decisions = std::mem::take(&mut path.decisions);
         decisions.retain(|_| is_whole);
@@ -193,6 +200,7 @@ impl<'s> Session<'s> {
             tree,
             parts: divide(index, &path),
             branches,
+            reasons,
             path,
             closed,
             decisions,
@@ -208,13 +216,18 @@ impl<'s> Session<'s> {
         let id = self.history.session_id();
         let header = Header::read(self.source, id, self.tree, &self.path, &self.options);
         let header = header.map_err(to_message)?;
-        let place = [header.folder, header.branch, header.model, header.times];
-        let place: Vec<String> = place.into_iter().flatten().collect();
+        let place: Vec<String> = header.place().collect();
         Ok(SessionFacts {
             id: header.session_id,
             title: header.title,
             place: place.join(" · "),
-            home: self.history.row().continued_in().map(str::to_owned),
+            home: self
+                .history
+                .row()
+                .continued_in()
+                .filter(|_| header.maker.is_none())
+                .map(str::to_owned),
+            maker: header.maker,
             parts: self.parts.len(),
             is_whole: self.is_whole,
             took: started.elapsed(),

@@ -264,7 +264,13 @@ fn joined<'a>(texts: impl Iterator<Item = Str<'a>>) -> Str<'a> {
 /// Returns the path that the input of a call names.
 fn path(input: Raw<'_>) -> Option<Str<'_>> {
     let input = input.object()?;
-    let keys = ["file_path", "path", "notebook_path"];
+    let keys = [
+        "file_path",
+        "path",
+        "notebook_path",
+        "filePath",
+        "absolute_path",
+    ];
     keys.iter().find_map(|key| string(&input, key))
 }
 

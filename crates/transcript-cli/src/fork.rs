@@ -49,6 +49,7 @@ pub(crate) fn run(ui: &Ui, mut args: Args) -> Result<u8> {
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
+    session::follow_policy(ui, args.policy.policy());
     let (history, progress) = session::open(ui, &args.session, None)?;
     let settings = ForkSettings {
         session: args.session,

@@ -9,6 +9,7 @@ use transcript_ops::tree::BranchTree;
 use transcript_render::TreePrinter;
 
 use crate::filter::EntryFilter;
+use crate::path_args::PolicyName;
 use crate::ui::Ui;
 use crate::{exit, record, replay, session};
 
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// A .jsonl file, a session id or the start of one, `latest`, or - for standard input
     #[arg(default_value = "latest")]
     session: PathBuf,
+    /// The rules by which a session of another agent is read
+    #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
+    policy: PolicyName,
     #[command(flatten)]
     filter: EntryFilter,
     /// Print the whole tree as one JSON object
@@ -31,6 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let selection = args.filter.selection()?;
+    session::follow_policy(ui, args.policy.policy());
     let common = &args.filter.common;
     let (session, progress) = session::open(ui, &args.session, common.project.as_deref())?;
     let read = BranchTree::new(&session, &selection)?;

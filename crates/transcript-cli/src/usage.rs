@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Timestamp;
 use transcript_engine::SessionRow;
@@ -107,8 +107,11 @@ enum Switch {
 }
 
 fn kinds() -> impl TypedValueParser<Value = By> {
-    let names = By::ALL.into_iter().map(By::name);
-    let names = PossibleValuesParser::new(names.chain([By::SUBAGENT]));
+    let names = By::ALL.into_iter().map(|by| {
+        let value = PossibleValue::new(by.name());
+        value.aliases(by.former_name())
+    });
+    let names = PossibleValuesParser::new(names);
     names.map(|name| By::named(&name).unwrap_or(By::Day))
 }
 
@@ -423,11 +426,11 @@ impl Reporter<'_> {
         for (by, head) in [
             (By::Model, "model"),
             (By::Branch, "branch"),
-            (By::Agent, "subagent"),
+            (By::Subagent, "subagent"),
             (By::Compaction, "compactions before"),
         ] {
             let kinds = match by {
-                By::Agent => vec![By::Agent, By::AgentType],
+                By::Subagent => vec![By::Subagent, By::SubagentType],
                 by => vec![by],
             };
             let (mut rows, all, without_time) = self.counted.all_rows(&kinds);
@@ -471,8 +474,8 @@ impl Reporter<'_> {
     /// Returns the name of a row, for people; `folders` has those of projects.
     fn name(&self, by: &[By], row: &Row, folders: &HashMap<String, String>) -> String {
         let name = |(by, key): (&By, &Key)| match (by, key) {
-            (By::Agent, Key::None) => "the conversation".to_owned(),
-            (By::AgentType, Key::None) => String::new(),
+            (By::Subagent, Key::None) => "the conversation".to_owned(),
+            (By::SubagentType, Key::None) => String::new(),
             (By::Tool, Key::None) => "no tool".to_owned(),
             (By::Model, Key::None) => "no model".to_owned(),
             (By::Branch, Key::None) => "not known".to_owned(),

@@ -189,6 +189,14 @@ impl Context {
         &self.homes
     }
 
+    /// From now on shows sessions of other agents as these show them, if the policy is that of the vendor. This holds for all contexts with
+    /// the same home folders, and is said before anything is read.
+    pub fn follow_policy(&self, policy: impl Into<Policy>) {
+        if policy.into() == Policy::Vendor {
+            self.homes.show_as_agents_do();
+        }
+    }
+
     /// Checks that a session may be changed.
     ///
     /// # Errors

@@ -292,6 +292,7 @@ pub(crate) fn export(
     if let Some(redacted) = &redacted {
         context = context.disk(Arc::clone(redacted) as _);
     }
+    context.follow_policy(settings.policy);
     let disk = context.read_disk();
     let source = Source::open_on(disk, &path)?;
     // A file of another format would become an empty document, with success.

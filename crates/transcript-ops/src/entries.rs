@@ -140,6 +140,7 @@ pub(crate) fn entries(
     context: &Context,
     sink: &mut dyn Sink,
 ) -> Result<()> {
+    context.follow_policy(settings.policy);
     let history = context.read(context.open(&settings.session)?)?;
     let end = ConversationEnd::default();
     let conversation = Conversation::new(&history, settings.policy.into(), &end, settings.context)?;

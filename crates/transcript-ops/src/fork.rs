@@ -64,6 +64,7 @@ pub(crate) fn fork(
     context: &Context,
     sink: &mut dyn Sink,
 ) -> sink::Result<()> {
+    context.follow_policy(settings.policy);
     let history = context.read(context.open(&settings.session)?)?;
     sink.record(&settings.copy(&history, context)?)
 }

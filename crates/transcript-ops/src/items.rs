@@ -1,7 +1,9 @@
 //! A session of any agent as items: kinds and fields that no provider has for itself alone.
 
 use std::io::Write;
+use std::path::PathBuf;
 
+use serde::Deserialize;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
@@ -10,11 +12,43 @@ use transcript_reader::{Bodies, EntryNo};
 use transcript_render::PartKind;
 use transcript_resume::{PathEntry, Policy};
 
-use crate::context::Context;
+use crate::context::{Context, PolicyName};
 use crate::conversation_end::ConversationEnd;
 use crate::entries::Conversation;
 use crate::failure::Failure;
 use crate::request::RequestSettings;
+use crate::sink::{self, Sink};
+use crate::wire::ItemsRecord;
+
+/// A session as items: the session, and the rules that choose the conversation.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ItemsSettings {
+    /// The session.
+    pub session: PathBuf,
+    /// The rules that choose the conversation.
+    #[serde(default)]
+    pub policy: PolicyName,
+}
+
+/// Writes the record of a session as items.
+pub(crate) fn items(
+    settings: &ItemsSettings,
+    context: &Context,
+    sink: &mut dyn Sink,
+) -> sink::Result<()> {
+    context.follow_policy(settings.policy);
+    let history = context.read(context.open(&settings.session)?)?;
+    let end = ConversationEnd::default();
+    let policy = settings.policy.into();
+    let conversation = Conversation::new(&history, policy, &end, false)?;
+    let mut text = Vec::new();
+    write_items(&conversation, (policy, &end), context, &mut text)?;
+    let record = ItemsRecord::read(&text);
+    let record = record.ok_or_else(|| Failure::new("unreadable", "the items are not JSON"));
+    sink.record(&record?)
+}
 
 /// The version of the form.
 const ITEMS_VERSION: u64 = 1;

@@ -11,6 +11,7 @@ use crate::failure::{Failure, read_options};
 use crate::follow::{FollowSettings, WatchSettings};
 use crate::fork::{self, ForkSettings};
 use crate::hand_over::{self, HandOverSettings};
+use crate::items::{self, ItemsSettings};
 use crate::list::{self, ListSettings};
 use crate::moving::{self, MoveSettings};
 use crate::redact::{self, RedactSettings};
@@ -75,6 +76,9 @@ pub enum Operation {
     Move(MoveSettings),
     /// Returns the conversation of a session: `session`, its entries, `end`.
     Entries(EntriesSettings),
+    /// Returns a session of any agent as items, which no provider has for itself alone: what goes to the model, its branches, and what
+    /// compactions took away.
+    Items(ItemsSettings),
     /// Returns the request that continues a session: the `messages` for the API, and how they came about. Writes nothing. A file of
     /// another format is not an error: the record then has a `reason`, and `resumable` is false.
     Request(RequestOptions),
@@ -180,8 +184,8 @@ impl Operation {
     pub(crate) fn returns(name: &str) -> &'static str {
         match name {
             "renameSession" | "tagSession" | "deleteSession" | "setArchived" => "none",
-            "forkSession" | "request" | "repair" | "export" | "redact" | "tree" | "fork"
-            | "handOver" | "move" => "one",
+            "forkSession" | "items" | "request" | "repair" | "export" | "redact" | "tree"
+            | "fork" | "handOver" | "move" => "one",
             "getSessionMessages"
             | "getSubagentMessages"
             | "entries"
@@ -216,6 +220,7 @@ impl Operation {
             Self::HandOver(options) => hand_over::write_record(options, context, sink),
             Self::Move(options) => moving::move_sessions(options, context, sink),
             Self::Entries(options) => entries::entries(options, context, sink),
+            Self::Items(options) => items::items(options, context, sink),
             Self::Request(options) => request::request(options, context, sink),
             Self::Verify(options) => verify::verify(options, context, sink),
             Self::Repair(options) => repair::repair(options, context, sink),

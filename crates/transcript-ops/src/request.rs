@@ -174,6 +174,7 @@ pub(crate) fn request(
     sink: &mut dyn Sink,
 ) -> Result<()> {
     let settings = options.settings()?;
+    context.follow_policy(settings.policy);
     let path = context.find(&options.session, None)?.path;
     let source = match open(context, &path) {
         Ok(source) => source,

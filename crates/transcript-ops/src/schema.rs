@@ -15,16 +15,16 @@ use crate::repair::UndoneRepair;
 use crate::sdk_functions::{ForkedSession, SessionInfo};
 use crate::sink::MessageRecord;
 use crate::wire::{
-    Answer, CommandLine, CostRecord, ForkRecord, HandOverRecord, MoveReport, RepairReport,
-    ReplayRecord, ResumeRefusal, ResumeReport, SearchRecord, SessionRecord, TailRecord, TreeReport,
-    VerifyRecord,
+    Answer, CommandLine, CostRecord, ForkRecord, HandOverRecord, ItemsRecord, MoveReport,
+    RepairReport, ReplayRecord, ResumeRefusal, ResumeReport, SearchRecord, SessionRecord,
+    TailRecord, TreeReport, VerifyRecord,
 };
 
 /// Makes the schema of one type.
 type SchemaOf = fn(&mut SchemaGenerator) -> schemars::Schema;
 
 /// Returns the types of the records of each operation.
-const RECORDS: [(&str, &[SchemaOf]); 26] = [
+const RECORDS: [(&str, &[SchemaOf]); 27] = [
     ("listSessions", &[of::<SessionInfo<'static>>]),
     ("getSessionInfo", &[of::<SessionInfo<'static>>]),
     ("getSessionMessages", &[of::<MessageRecord<'static>>]),
@@ -42,6 +42,7 @@ const RECORDS: [(&str, &[SchemaOf]); 26] = [
     ("handOver", &[of::<HandOverRecord>]),
     ("move", &[of::<MoveReport>]),
     ("entries", &[of::<ReplayRecord<'static>>]),
+    ("items", &[of::<ItemsRecord>]),
     (
         "request",
         &[of::<ResumeReport<'static>>, of::<ResumeRefusal>],

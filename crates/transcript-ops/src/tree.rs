@@ -9,7 +9,7 @@ use transcript_render::{BoundaryFacts, SessionTree, explain};
 use transcript_resume::{Policy, Tree};
 use transcript_session::History;
 
-use crate::context::Context;
+use crate::context::{Context, PolicyName};
 use crate::failure::Failure;
 use crate::selection::{EntryOptions, EntrySelection, FilterState, RoleName};
 use crate::sink::{self, Sink};
@@ -24,6 +24,9 @@ pub struct TreeSettings {
     pub session: PathBuf,
     /// Only a session of the project at this path.
     pub project: Option<PathBuf>,
+    /// The rules by which a session of another agent is read. A record of Claude Code's sessions has the leaf of each policy in any case.
+    #[serde(default)]
+    pub policy: PolicyName,
     /// Counts only entries with one of these roles, as `matches` of each branch.
     #[serde(default)]
     pub role: Vec<RoleName>,
@@ -101,6 +104,7 @@ pub(crate) fn tree(
     let TreeSettings {
         session,
         project,
+        policy,
         role,
         tool,
         text,
@@ -119,6 +123,7 @@ pub(crate) fn tree(
         last,
     };
     let selection = options.selection()?;
+    context.follow_policy(policy);
     let path = context.find(&session, project.as_deref())?.path;
     let source = Source::open_on(context.read_disk(), &path)?;
     source.check_messages()?;

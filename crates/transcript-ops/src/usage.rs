@@ -25,8 +25,8 @@ use crate::wire::{ClientCostRecord, CostRecord, CostRow, CostTotal};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsageSettings {
-    /// The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `agent`, `agent-type`, `branch`,
-    /// `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the total.
+    /// The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `maker` (the agent), `subagent`,
+    /// `subagent-type`, `branch`, `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is only the total.
     #[serde(default)]
     pub by: Vec<String>,
     /// Only requests from this time on: a time as in RFC 3339, a date, `today`, `yesterday`, or a duration before now, such
@@ -113,6 +113,8 @@ pub fn with_usage<T>(
     if report.by.contains(&By::Root) || context.roots().len() > 1 {
         report.roots = roots_of(context, &catalog);
     }
+    let homes = context.agent_homes().folders();
+    report.makers = homes.map(|(home, agent)| (home, agent.into())).collect();
     context.expect(catalog.bytes());
     let usage = catalog.usage(&options);
     context.agent_homes().keep_memory();

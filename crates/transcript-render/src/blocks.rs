@@ -13,7 +13,7 @@ use transcript_reader::{SessionLayout, Source};
 use transcript_resume::items::LoadedItem;
 
 use crate::escape::Escaping;
-use crate::tool_summary;
+use crate::tools;
 
 /// Returns the input of a call.
 pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
@@ -184,7 +184,7 @@ pub(crate) fn attachment_line(
     let path = ["displayPath", "filename", "path"];
     let path = path.iter().find_map(|name| attachment.str(name));
     let path = path.unwrap_or_default();
-    let path = tool_summary::from(cwd, &path);
+    let path = tools::from(cwd, &path);
     Some(match kind? {
         AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory => {
             format!("attached {path}")

@@ -9,6 +9,7 @@ use transcript_reader::{Bodies, Source};
 use transcript_resume::{ConversationPath, PathState, Tree};
 
 use crate::Result;
+use crate::imported::maker;
 use crate::moment::clock;
 use crate::options::RenderOptions;
 
@@ -20,6 +21,8 @@ const MAX_SEARCHED_ENTRIES: usize = 64;
 pub struct Header {
     /// The id of the session.
     pub session_id: Option<String>,
+    /// The agent that wrote it; `None` for Claude Code.
+    pub maker: Option<String>,
     /// The name of the policy that chose the conversation.
     pub policy: &'static str,
     /// The last title.
@@ -63,6 +66,7 @@ impl Header {
             messages: messages(tree, path),
             tokens: context_tokens(source, tree, &last)?,
             session_id,
+            maker: maker(source, tree.index())?,
             policy: tree.policy().name(),
             title: state.title,
             folder: state.cwd.as_deref().map(|cwd| options.below_home(cwd)),
@@ -72,10 +76,16 @@ impl Header {
         })
     }
 
-    /// Returns folder, branch, model and times.
+    /// Returns agent, folder, branch, model and times.
     #[must_use = "iterators are lazy"]
     pub fn place(&self) -> impl Iterator<Item = String> {
-        let parts = [&self.folder, &self.branch, &self.model, &self.times];
+        let parts = [
+            &self.maker,
+            &self.folder,
+            &self.branch,
+            &self.model,
+            &self.times,
+        ];
         parts.into_iter().flatten().cloned()
     }
 }

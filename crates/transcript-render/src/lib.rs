@@ -17,6 +17,7 @@ mod escape;
 pub mod explain;
 mod header;
 mod html;
+pub mod imported;
 mod markdown;
 mod markdown_document;
 mod markup;
@@ -32,6 +33,7 @@ mod snippet;
 mod styles;
 mod text;
 mod tool_summary;
+mod tools;
 mod view;
 mod words;
 

@@ -97,6 +97,7 @@ fn head(
         None => writeln!(out, "# {session}\n")?,
     }
     for (label, value) in [
+        ("Agent", &header.maker),
         ("Folder", &header.folder),
         ("Branch", &header.branch),
         ("Model", &header.model),

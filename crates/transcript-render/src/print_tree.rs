@@ -23,6 +23,7 @@ use crate::Result;
 use crate::blocks::{blocks, message_content};
 use crate::compaction;
 use crate::explain;
+use crate::imported::BranchReasons;
 use crate::options::RenderOptions;
 use crate::session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 use crate::styles::Styles;
@@ -58,6 +59,7 @@ pub struct TreePrinter<'s> {
     leads: Vec<bool>,
     /// Whether subagents with files of their own are printed.
     agents: Vec<String>,
+    reasons: BranchReasons,
 }
 
 /// Totals of a branch and its descendants.
@@ -125,6 +127,7 @@ impl<'s> TreePrinter<'s> {
             is_shown: vec![true; branches.len()],
             leads: vec![true; branches.len()],
             agents: Vec::new(),
+            reasons: BranchReasons::default(),
         }
     }
 
@@ -165,6 +168,8 @@ impl<'s> TreePrinter<'s> {
     /// # Errors
     /// When a body cannot be read, or the output not be written.
     pub fn draw(mut self, out: &mut impl Write) -> Result<()> {
+        let session_tree = self.session_tree;
+        self.reasons = BranchReasons::read(session_tree.source, session_tree.index())?;
         self.head(out)?;
         let mut steps = self.first_steps();
         if self.branches().is_empty() {
@@ -399,7 +404,10 @@ impl<'s> TreePrinter<'s> {
             ("○", dim, dim)
         };
         let facts = self.facts(branch);
-        let title = self.title(branch)?;
+        let title = match self.reason(branch) {
+            Some(reason) => format!("{reason}: {}", self.title(branch)?),
+            None => self.title(branch)?,
+        };
         let room = self.room(&lead).saturating_sub(2 + facts.width());
         // Titles are cut to their room, so that the columns of numbers stay below their heads.
         let title = cut(&title, room);
@@ -407,6 +415,13 @@ impl<'s> TreePrinter<'s> {
         write!(out, "{dim}{lead}{dim:#}{mark_style}{mark}{mark_style:#} ")?;
         writeln!(out, "{style}{title}{style:#}{space}{dim}{facts}{dim:#}")?;
         self.end(out, branch, level)
+    }
+
+    /// Returns why a branch of a session of another agent is not in the conversation.
+    fn reason(&self, branch: usize) -> Option<String> {
+        let first = self.branches().entries(branch).next()?;
+        let reason = self.reasons.of(self.session_tree.index(), first);
+        Some(self.one_line(reason.filter(|_| !self.is_main[branch])?))
     }
 
     fn facts(&self, branch: usize) -> String {

@@ -8,6 +8,7 @@ use crate::Result;
 use crate::conversation::Conversation;
 use crate::escape::Escaping;
 use crate::html::HtmlConversations;
+use crate::imported::BranchReasons;
 use crate::words::count;
 
 /// A part of the file of a session.
@@ -64,18 +65,21 @@ impl SessionPart {
     }
 
     /// Returns the title above it; `None` for the main conversation.
-    fn title(&self, index: &Index, escaping: Escaping) -> Option<String> {
+    fn title(&self, file: &ShownFile<'_>, reasons: &BranchReasons) -> Option<String> {
         match &self.kind {
             PartKind::Main => None,
-            PartKind::Sidechain(origin) => Some(agent_title(origin, escaping)),
+            PartKind::Sidechain(origin) => Some(agent_title(origin, file.escaping)),
             PartKind::Branch { from } => {
                 let entries = count(self.path.entries.len(), "entry");
+                let first = self.path.entries.first().map(|entry| entry.entry_no());
+                let branch = reasons.title(file.index, first);
+                let branch = file.escaping.one_line(&branch);
                 Some(match from {
                     Some(from) => {
-                        let line = index.entry(*from).line();
-                        format!("branch · leaves at line {line} · {entries}")
+                        let line = file.index.entry(*from).line();
+                        format!("{branch} · leaves at line {line} · {entries}")
                     }
-                    None => format!("branch · with its own root · {entries}"),
+                    None => format!("{branch} · with its own root · {entries}"),
                 })
             }
         }
@@ -156,9 +160,14 @@ impl<'s> ShownSession<'s> {
             session.main = shown.collect::<Result<_>>()?;
             return Ok(session);
         }
+        let has_branches = parts
+            .iter()
+            .any(|part| matches!(part.kind, PartKind::Branch { .. }));
+        let reasons = has_branches.then(|| BranchReasons::read(file.source, file.index));
+        let reasons = reasons.transpose()?.unwrap_or_default();
         let mut displays = Displays::new(tree);
         for part in parts {
-            let title = part.title(file.index, file.escaping);
+            let title = part.title(&file, &reasons);
             let shown = file.whole(&mut displays, &part.path, title)?;
             match &part.kind {
                 PartKind::Main => session.main.push(numbered(shown, file.chapters)),

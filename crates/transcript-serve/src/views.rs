@@ -221,23 +221,28 @@ pub(crate) fn usage(options: &ServeOptions) -> String {
         ..UsageSettings::default()
     };
     let has_roots = options.context.roots().len() > 1;
+    let has_agents = !options.context.agent_homes().is_empty();
     let counted = with_usage(&settings, &options.context, |counted| {
-        tables(&counted, has_roots)
+        tables(&counted, has_roots, has_agents)
     });
     let content = counted.unwrap_or_else(|error| html! { p.gap { (error) } });
     page("Usage", "./", "", &content)
 }
 
-fn tables(counted: &CountedUsage<'_>, has_roots: bool) -> Markup {
+fn tables(counted: &CountedUsage<'_>, has_roots: bool, has_agents: bool) -> Markup {
     let tables = [
         (By::Day, "By day"),
         (By::Model, "By model"),
         (By::Project, "By project"),
         (By::Root, "By root"),
+        (By::Maker, "By agent"),
     ];
-    let tables = tables
-        .into_iter()
-        .filter(|(by, _)| *by != By::Root || has_roots);
+    let is_shown = |by: &By| match by {
+        By::Root => has_roots,
+        By::Maker => has_agents,
+        _ => true,
+    };
+    let tables = tables.into_iter().filter(|(by, _)| is_shown(by));
     html! {
         @for (by, name) in tables {
             @let shown = counted.rows(&[by]);
@@ -300,6 +305,8 @@ impl SessionView<'_> {
             .map(|cwd| self.options.render.below_home(cwd))
             .into_iter()
             .collect();
+        let maker = self.options.context.maker(&self.row.path);
+        facts.extend(maker.map(str::to_owned));
         facts.extend(self.row.branch.clone());
         facts.extend(self.row.model.clone());
         facts.push(format!("session {}", self.row.session_id));

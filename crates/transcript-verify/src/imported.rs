@@ -3,14 +3,13 @@
 //! Lines of a converted session say it, each at its place. What a client would do with the file is not asked: none reads it.
 
 use transcript_format::finding::Code;
+use transcript_format::imported::imported;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
 
 use crate::located_finding::LocatedFinding;
 
-/// The key of what a line was made from.
-const IMPORTED_KEY: &str = "imported";
 /// The maximum length of the name of an unknown type that is shown.
 const MAX_NAME_LEN: usize = 64;
 
@@ -61,10 +60,6 @@ pub(crate) fn is_about_client(code: Code) -> bool {
             | Code::Sweep
             | Code::ForkSource
     )
-}
-
-fn imported(line: &str) -> Option<Object<'_>> {
-    Object::parse(line).ok()?.object(IMPORTED_KEY)
 }
 
 fn of_line(line: &EntryRef<'_>, imported: &Object<'_>) -> Option<LocatedFinding> {

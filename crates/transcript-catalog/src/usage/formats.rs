@@ -452,7 +452,7 @@ mod tests {
         let root = store.path();
         write_sessions(root);
         let cache = tempfile::tempdir().unwrap();
-        let kinds_of_rows = [By::Session, By::Model, By::Tool, By::Agent, By::Day];
+        let kinds_of_rows = [By::Session, By::Model, By::Tool, By::Subagent, By::Day];
         let read = |cache: &Path| kinds_of_rows.map(|by| rows(root, cache, &[By::Session, by]).0);
         let live = read(cache.path());
         fs::remove_dir_all(root.join(PROJECT)).unwrap();

@@ -30,10 +30,12 @@ pub enum By {
     Session,
     /// The model. A row of a side call is that of its own model.
     Model,
+    /// The agent whose session it is, such as `codex` or `claude-code`.
+    Maker,
     /// The id of the subagent; null for the conversation itself.
-    Agent,
+    Subagent,
     /// The type of the subagent.
-    AgentType,
+    SubagentType,
     /// The branch of the conversation, named by its last entry.
     Branch,
     /// The branch in git.
@@ -46,7 +48,7 @@ pub enum By {
 
 impl By {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Day,
         Self::Week,
         Self::Month,
@@ -55,8 +57,9 @@ impl By {
         Self::Project,
         Self::Session,
         Self::Model,
-        Self::Agent,
-        Self::AgentType,
+        Self::Maker,
+        Self::Subagent,
+        Self::SubagentType,
         Self::Branch,
         Self::GitBranch,
         Self::Compaction,
@@ -81,8 +84,9 @@ impl By {
             Self::Project => "project",
             Self::Session => "session",
             Self::Model => "model",
-            Self::Agent => "agent",
-            Self::AgentType => "agent-type",
+            Self::Maker => "maker",
+            Self::Subagent => "subagent",
+            Self::SubagentType => "subagent-type",
             Self::Branch => "branch",
             Self::GitBranch => "git-branch",
             Self::Compaction => "compaction",
@@ -90,17 +94,22 @@ impl By {
         }
     }
 
-    /// Another name of [`Self::Agent`]: agents are also the programs that write sessions.
-    pub const SUBAGENT: &'static str = "subagent";
+    /// Returns the name of earlier versions, in which the programs that write sessions were not called agents. It is still accepted, and
+    /// JSON has it beside the new one.
+    #[must_use]
+    pub fn former_name(self) -> Option<&'static str> {
+        match self {
+            Self::Subagent => Some("agent"),
+            Self::SubagentType => Some("agent-type"),
+            _ => None,
+        }
+    }
 
-    /// Returns the kind of this name; [`Self::Agent`] is also named `subagent`.
+    /// Returns the kind of this name, or of this former one.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        match name {
-            Self::SUBAGENT => Some(Self::Agent),
-            name => all.find(|by| by.name() == name),
-        }
+        all.find(|by| by.name() == name || by.former_name() == Some(name))
     }
 }
 
@@ -147,6 +156,8 @@ pub struct Report {
     pub zone: TimeZone,
     /// The names of roots, for [`By::Root`].
     pub roots: RootNames,
+    /// The agents of home folders, for [`By::Maker`]; sessions elsewhere are those of Claude Code.
+    pub makers: RootNames,
 }
 
 /// The names of roots, by folders and files that are in them; of nested folders the inner one counts.
@@ -162,6 +173,7 @@ impl Report {
             until: None,
             zone: TimeZone::UTC,
             roots: RootNames::new(),
+            makers: RootNames::new(),
         }
     }
 }

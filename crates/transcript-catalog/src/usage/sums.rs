@@ -12,7 +12,7 @@ use transcript_storage::parallel;
 use super::branches::Branches;
 use super::part::{NameNumber, Names, known};
 use super::prices::{ModelPrices, Prices, Terms};
-use super::report::{Block, By, Key, Report, Row, Sums};
+use super::report::{Block, By, Key, Report, RootNames, Row, Sums};
 use super::requests::{Request, Requests};
 use super::tokens::Tokens;
 use super::{OwnerFile, Usage};
@@ -22,6 +22,8 @@ const BLOCK_MILLIS: i64 = 5 * HOUR_MILLIS;
 const HOUR_MILLIS: i64 = 3_600_000;
 /// The agent of a sidechain without an id.
 const UNNAMED_SIDECHAIN: &str = "sidechain";
+/// The agent of sessions in no home folder.
+const OWN_MAKER: &str = "claude-code";
 /// The name of a model that is not named.
 const NO_MODEL: &str = "(no model)";
 
@@ -161,6 +163,8 @@ impl RunningSums {
                 .zip(Tokens::default(), |all, _| share.count(all));
             sums.tokens = sums.tokens.saturating_add(tokens);
             match call.cost {
+                // A call without tokens costs nothing with any model: it must not look like a known part of the cost.
+                Some(0) if tokens == Tokens::default() => {}
                 Some(cost) => {
                     let cost = sums.cost.unwrap_or(0).saturating_add(share.cost(cost));
                     sums.cost = Some(cost);
@@ -409,11 +413,17 @@ impl Usage<'_> {
                     By::Hour5 => keys.number(starts[at].map_or(Key::None, utc)),
                     By::Root => {
                         let root = || {
-                            let mut folders = file.path.ancestors();
-                            let name = folders.find_map(|folder| report.roots.get(folder));
-                            name.map_or(Key::None, |name| Key::Text(Arc::clone(name)))
+                            let name = name_of_folder(&report.roots, file);
+                            name.map_or(Key::None, Key::Text)
                         };
                         keys.known(u64::from(request.file), root)
+                    }
+                    By::Maker => {
+                        let maker = || {
+                            let name = name_of_folder(&report.makers, file);
+                            Key::Text(name.unwrap_or_else(|| OWN_MAKER.into()))
+                        };
+                        keys.known(u64::from(request.file), maker)
                     }
                     By::Project => {
                         let project = || Key::Text(Arc::clone(&file.project));
@@ -423,8 +433,10 @@ impl Usage<'_> {
                         let session = || Key::Text(Arc::clone(&file.session));
                         keys.known(u64::from(file.session_number), session)
                     }
-                    By::Agent => keys.number(self.agent(request, file)),
-                    By::AgentType => keys.known(u64::from(request.file), || self.agent_type(file)),
+                    By::Subagent => keys.number(self.agent(request, file)),
+                    By::SubagentType => {
+                        keys.known(u64::from(request.file), || self.agent_type(file))
+                    }
                     By::Branch => keys.number(self.branch(request, file, &branches)),
                     By::GitBranch => {
                         let branch = request.copy.git_branch;
@@ -630,6 +642,12 @@ impl Usage<'_> {
         };
         branch.unwrap_or(Key::None)
     }
+}
+
+/// Returns the name of the innermost folder of a file that has one.
+fn name_of_folder(names: &RootNames, file: &OwnerFile) -> Option<Arc<str>> {
+    let mut folders = file.path.ancestors();
+    folders.find_map(|folder| names.get(folder)).cloned()
 }
 
 /// Returns the start of the block of each request, in their order.

@@ -774,3 +774,62 @@ fn errors_of_a_price_file_say_where() {
         "{error}"
     );
 }
+
+/// The sums are made by hand from the price pages of the makers: of uncached input, of output, and of input from the cache.
+#[test]
+fn models_of_all_makers_cost_what_their_makers_say() {
+    for (model, [input, output, cache_read], expected) in [
+        // 1.25, 10 and 0.125 dollars for a million.
+        (
+            "gpt-5",
+            [600, 100, 400],
+            600 * 1_250 + 100 * 10_000 + 400 * 125,
+        ),
+        (
+            "gpt-5-codex",
+            [600, 100, 400],
+            600 * 1_250 + 100 * 10_000 + 400 * 125,
+        ),
+        ("gpt-5.1-codex", [1, 1, 1], 1_250 + 10_000 + 125),
+        ("openai/gpt-5", [1, 1, 1], 1_250 + 10_000 + 125),
+        // 5, 30 and 0.5, and another price for a prompt of more than 272,000.
+        ("gpt-5.5", [1, 1, 271_999], 5_000 + 30_000 + 271_999 * 500),
+        (
+            "gpt-5.5",
+            [1, 1, 272_000],
+            10_000 + 45_000 + 272_000 * 1_000,
+        ),
+        (
+            "gemini-2.5-pro",
+            [100_000, 1, 100_000],
+            100_000 * 1_250 + 10_000 + 100_000 * 125,
+        ),
+        (
+            "gemini-2.5-pro",
+            [100_001, 1, 100_000],
+            100_001 * 2_500 + 15_000 + 100_000 * 250,
+        ),
+        ("gemini/gemini-2.5-pro", [1, 1, 0], 1_250 + 10_000),
+        ("qwen3-coder-plus", [32_000, 1, 0], 32_000 * 1_000 + 5_000),
+        (
+            "qwen3-coder-plus",
+            [32_000, 1, 1],
+            32_000 * 1_800 + 9_000 + 180,
+        ),
+    ] {
+        let counts = [input, output, 0, 0, cache_read, 0];
+        assert_eq!(plain(model, counts), Some(expected), "{model} {counts:?}");
+    }
+    // Names that agents give to models of others, to routes, and to models that are not sold.
+    for model in [
+        "coder-model",
+        "claude-sonnet-4.5",
+        "gpt-5-codex-spark-preview",
+        "gemini-2.5",
+        "qwen3-coder",
+        "mock-model",
+        "unknown",
+    ] {
+        assert_eq!(Prices::embedded().model(model), None, "{model}");
+    }
+}

@@ -84,7 +84,7 @@ fn lines_and_copies_of_one_answer_are_one_request_with_the_largest_counts() {
     );
     let (rows, total) = rows_with(
         store.root(),
-        &[By::Session, By::Agent, By::Day],
+        &[By::Session, By::Subagent, By::Day],
         &UsageOptions::new(),
     );
     assert_eq!(
@@ -191,7 +191,7 @@ fn the_file_of_a_session_owns_what_a_subagent_copied_without_saying_so() {
     store.write("-q/bbbb.jsonl", answer("a1", "m1", 5, &json!({})));
     let (rows, _) = rows_with(
         store.root(),
-        &[By::Session, By::Agent],
+        &[By::Session, By::Subagent],
         &UsageOptions::new(),
     );
     let keys: Vec<String> = rows[0].keys.iter().map(text).collect();
@@ -358,7 +358,7 @@ fn the_rows_of_every_kind_and_of_every_pair_add_up_to_the_total() {
     for one in By::ALL {
         let (rows, same) = rows_with(store.root(), &[one], &UsageOptions::new());
         // The store has one root, and subagents of one type.
-        let is_single = matches!(one, By::AgentType | By::Root);
+        let is_single = matches!(one, By::SubagentType | By::Root);
         assert!(is_single || rows.len() > 1, "{one:?}: {rows:?}");
         assert_eq!(same, total);
         assert_eq!(add_up(rows), total, "{one:?}");
@@ -373,7 +373,7 @@ fn the_rows_of_every_kind_and_of_every_pair_add_up_to_the_total() {
 fn all(root: &Path, options: &UsageOptions) -> Vec<String> {
     let kinds = [
         By::Session,
-        By::Agent,
+        By::Subagent,
         By::Model,
         By::Tool,
         By::Compaction,
@@ -659,7 +659,7 @@ fn the_running_total_of_a_process_is_counted_once() {
     ] {
         let store = Store::new();
         store.write("p/s1.jsonl", fixture(name));
-        for by in [By::Session, By::Model, By::Day, By::Agent, By::Tool] {
+        for by in [By::Session, By::Model, By::Day, By::Subagent, By::Tool] {
             let (rows, total) = rows_with(store.root(), &[by], &UsageOptions::new());
             assert_eq!(
                 (total.requests, total.reported_cost),

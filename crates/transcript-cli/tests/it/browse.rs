@@ -1064,3 +1064,37 @@ fn a_session_opens_at_the_line_that_search_names() {
     walk.see_at_cursor("answer number 17");
     walk.see_without(&[], &["with a word30 in it"]);
 }
+
+#[cfg(feature = "import")]
+#[test]
+fn sessions_of_other_agents_are_listed_opened_and_not_resumed_in_claude_code() {
+    let Some(walk) = Walk::new(100, 40) else {
+        return;
+    };
+    crate::agents_home::write(walk.folder.path());
+    walk.run(&format!("{} browse", env!("CARGO_BIN_EXE_transcript")));
+    walk.see_all(&["ask codex", "ask pi", "ask gemini"]);
+    // The list filters by what its rows say, the agent included.
+    walk.keys(&["/"]);
+    walk.typed("codex");
+    walk.see_without(&["ask codex"], &["ask gemini"]);
+    walk.keys(&["Enter", "Enter"]);
+    walk.see_all(&[
+        "codex · /src",
+        "▸ shell cargo test",
+        "+ new line",
+        "tell codex",
+    ]);
+    walk.keys(&["r"]);
+    walk.see("a session of codex");
+    walk.keys(&["q"]);
+    walk.see("ask codex");
+    walk.keys(&["q"]);
+    walk.run(&format!(
+        "{} browse {}",
+        env!("CARGO_BIN_EXE_transcript"),
+        crate::agents_home::PI
+    ));
+    walk.see_all(&["pi · /src", "tell pi", "branch · rewound"]);
+    walk.miss("an abandoned question");
+}

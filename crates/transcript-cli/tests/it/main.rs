@@ -4,6 +4,10 @@
 
 #[cfg(feature = "import")]
 mod agents;
+#[cfg(feature = "import")]
+mod agents_home;
+#[cfg(feature = "import")]
+mod agents_usage;
 mod agreement;
 mod append;
 #[cfg(all(unix, feature = "browse"))]

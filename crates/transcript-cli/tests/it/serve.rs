@@ -4,12 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[cfg(feature = "import")]
+use crate::agents_home;
 use crate::command;
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
@@ -100,6 +102,24 @@ impl Server {
         let mut command = command(&["serve", "--json", "--no-cache"]);
         command.args(options);
         command.arg("--root").arg(folder.path().join("projects"));
+        Self::spawned(folder, command)
+    }
+
+    /// Starts a server of everything in a home folder.
+    #[cfg(feature = "import")]
+    fn of_home(folder: TempDir) -> Self {
+        let mut command = command(&["serve", "--json", "--no-cache"]);
+        command
+            .env("HOME", folder.path())
+            .env("XDG_DATA_HOME", folder.path().join("data"))
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .env("TRANSCRIPT_CONFIG", folder.path().join("config.toml"))
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .env_remove("TRANSCRIPT_ARCHIVE");
+        Self::spawned(folder, command)
+    }
+
+    fn spawned(folder: TempDir, mut command: Command) -> Self {
         command
             .env("TRANSCRIPT_SERVE_TOKEN", TOKEN)
             .stdout(Stdio::piped())
@@ -558,4 +578,66 @@ fn rewritten_in_place(padding: &str) {
     wait_for("prompt 20 was written again");
     let (_, page) = server.get(&format!("s/-work/{ID}/"));
     assert!(!page.contains("cannot be read"), "{page}");
+}
+
+/// Returns the address of the first session of an agent in a list.
+#[cfg(feature = "import")]
+fn address_of(list: &str, agent: &str) -> String {
+    let link = list.split("href=\"s/").skip(1);
+    let mut links = link.filter_map(|link| link.split('"').next());
+    let link = links.find(|link| link.starts_with(agent));
+    format!(
+        "s/{}",
+        link.unwrap_or_else(|| panic!("no session of {agent} in {list}"))
+    )
+}
+
+#[cfg(feature = "import")]
+#[test]
+fn sessions_of_other_agents_have_pages_with_their_branches_and_costs() {
+    let home = tempfile::tempdir().unwrap();
+    agents_home::write(home.path());
+    let server = Server::of_home(home);
+    let before = files(server.folder.path());
+    let (status, list) = server.get("");
+    assert_eq!(status, 200);
+    for agent in ["codex", "pi", "gemini"] {
+        assert!(list.contains(&format!("<td>{agent}</td>")), "{list}");
+    }
+    for (agent, shown) in [
+        // A patch is a diff, and a shell call has its command.
+        ("codex", ["<b>apply_patch</b>", "+1 −1", "cargo test"]),
+        ("gemini", ["<b>replace</b>", "+1 −1", "tell gemini"]),
+        (
+            "pi",
+            ["branch · rewound", "an abandoned question", "tell pi"],
+        ),
+    ] {
+        let address = address_of(&list, agent);
+        let (status, page) = server.get(&address);
+        assert_eq!(status, 200, "{agent}");
+        assert!(
+            page.contains(&format!(">{agent}<")),
+            "the facts name {agent}: {page}"
+        );
+        let keys = page.split("part?key=").skip(1);
+        let keys = keys.filter_map(|key| key.split('"').next());
+        let parts: String = keys
+            .map(|key| {
+                let (status, part) = server.get(&format!("{address}part?key={key}"));
+                assert_eq!(status, 200, "{agent} {key}");
+                part
+            })
+            .collect();
+        for text in shown {
+            assert!(parts.contains(text), "{agent}: {text} in {parts}");
+        }
+    }
+    let (_, found) = server.get("?q=%22tell+pi%22");
+    assert!(found.contains("1 hit in 1 session"), "{found}");
+    let (_, usage) = server.get("usage");
+    for text in ["By agent", "<td>gemini</td>", "<td>gpt-5</td>"] {
+        assert!(usage.contains(text), "{text} in {usage}");
+    }
+    assert_eq!(files(server.folder.path()), before);
 }

@@ -47,7 +47,9 @@ pub(super) fn read<R: Rows>(
             known.insert(part.place);
             parts.extend(add_part(to, &mut texts, &message, &part));
         })?;
-        let of_parts = parts.iter().map(|part: &MessagePart| (&*part.nodes, part.step));
+        let of_parts = parts
+            .iter()
+            .map(|part: &MessagePart| (&*part.nodes, part.step));
         count_steps(to, of_parts, message.usage);
         message.parts = parts;
         all.push(message);

@@ -194,6 +194,12 @@ impl Homes {
         disk.map(|disk| disk.agent().name())
     }
 
+    /// Returns the home folders, each with the name of its agent.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        let disks = self.all().into_iter();
+        disks.map(|disk| (disk.home().to_owned(), disk.agent().name()))
+    }
+
     /// Returns the path of the session that a file of an agent belongs to, below its home folder; `None` for other files.
     pub(crate) fn session_of_file(&self, file: &Path) -> Option<PathBuf> {
         let name = file.file_name()?.to_string_lossy();

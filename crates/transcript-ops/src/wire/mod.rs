@@ -33,6 +33,7 @@ mod entry;
 mod error;
 mod fork;
 mod hand_over;
+mod items;
 mod list;
 mod location;
 mod moving;
@@ -70,6 +71,7 @@ pub use hand_over::{
     AddedItemRecord, ChangedItemRecord, HandOverRecord, HandOverReport, OmittedItemRecord,
     WrittenFileRecord,
 };
+pub use items::ItemsRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{

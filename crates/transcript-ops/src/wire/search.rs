@@ -65,6 +65,9 @@ pub struct HitRecord {
     pub in_context: bool,
     /// The subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent_id: Option<String>,
+    /// The same, under its former name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The file of the result that the snippet is from, if it is not in the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,7 @@ impl HitRecord {
             tool: hit.tool.clone(),
             live: hit.is_live,
             in_context: hit.is_in_context,
+            subagent_id: hit.agent_id.clone(),
             agent_id: hit.agent_id.clone(),
             stored_result: (hit.stored_result.as_ref()).map(|path| path.display().to_string()),
             snippet: hit.snippet.clone(),

@@ -244,6 +244,11 @@ impl CostRow {
     #[must_use]
     pub fn new(by: &[By], row: &Row, block: Option<&Block>) -> Self {
         let keys = by.iter().zip(&row.keys);
+        // Programs that know the former name find it as well.
+        let keys = keys.flat_map(|(by, of)| {
+            let names = [Some(by.name()), by.former_name()];
+            names.into_iter().flatten().map(move |name| (name, of))
+        });
         let key = |key: &Key| match key {
             Key::Number(number) => (*number).into(),
             Key::Text(text) | Key::Branch { leaf: text, .. } => (**text).into(),
@@ -256,7 +261,7 @@ impl CostRow {
         let (first, last) = times(row.times);
         Self {
             schema: SCHEMA,
-            by: keys.map(|(by, of)| (by.name().into(), key(of))).collect(),
+            by: keys.map(|(name, of)| (name.into(), key(of))).collect(),
             sums: CostSums::new(&row.sums),
             first,
             last,

@@ -12,6 +12,7 @@ use crate::options::Tools;
 use crate::styles::TextStyle;
 use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
+use crate::tools::{ToolUse, last_line, use_of};
 use crate::words::more_lines;
 
 /// The maximum number of lines of the subject of a call in the short form.
@@ -199,11 +200,11 @@ impl TextPrinter<'_> {
     fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
         let mut lines = text.trim_end().lines();
         let mut filled = lines.clone().map(str::trim).filter(|line| !line.is_empty());
-        let telling = match tool {
+        let telling = match use_of(tool, None) {
             // The content of a file that was read is not shown: its name identifies it.
-            "Read" if !failed => None,
+            ToolUse::Read if !failed => None,
             // The last line of a command's output usually summarizes it.
-            "Bash" if !failed => filled.next_back(),
+            ToolUse::Shell if !failed => last_line(text),
             _ => filled.next(),
         };
         if lines.next().is_none() {
