@@ -15,6 +15,14 @@ export interface ActionRecord {
   line: number | null;
 }
 
+/** What is added to a conversation. */
+export interface AddedItemRecord {
+  /** The number of the item beside which it stands. */
+  item: number;
+  /** What it is: `prompt`, `result` or `answer`. */
+  what: string;
+}
+
 /** A message of the API. What its blocks have is up to the API. */
 export interface ApiMessage {
   /** A text, or blocks, each with its `type`. */
@@ -133,6 +141,20 @@ export interface ChangeRecord {
   path: string;
   /** The uuid of the entry; `null` if it has none. */
   uuid: string | null;
+}
+
+/** An item that is written with a change. */
+export interface ChangedItemRecord {
+  /** What changes, such as `callId`, `toolName`, `inputWrapped` or `resultMoved`. */
+  change: string;
+  /** What it was; only for ids and names. */
+  from?: string | null;
+  /** The number of images; only for images. */
+  images?: number | null;
+  /** Its number. */
+  item: number;
+  /** What it is now; only for ids and names. */
+  to?: string | null;
 }
 
 /** The cost of a session as a client counted it (`cost-state`), next to our sum. `difference` is theirs minus ours: the part that is not in the transcript. */
@@ -536,6 +558,64 @@ export interface GoneRecord {
   torn: number;
 }
 
+/** A session that is handed over to another agent, or converted to a file. */
+export interface HandOverRecord {
+  /** The words of the command that continues the session; none if no command does. */
+  command: string[];
+  /** The working folder of the new session, in which its agent must be started. */
+  cwd: string;
+  /** The variables that the command needs. */
+  environment: Record<string, string>;
+  /** The files that are new or longer, that with the conversation first; none for standard output. */
+  files: WrittenFileRecord[];
+  /** The home folder of the agent that gets the session; `null` for a file. */
+  home: string | null;
+  /** Always `handOver`. */
+  kind: string;
+  /** The number of secrets that were replaced; `null` if none were looked for. */
+  redactions: number | null;
+  /** What is omitted, changed and added. */
+  report: HandOverReport;
+  /** The version of the shape: SCHEMA. */
+  schema: number;
+  /** The id of the new session. It depends on the time: a session that is handed over again gets another one. */
+  sessionId: string;
+  /** The path of the session that is handed over. */
+  source: string;
+  /** The agent that had the session, or the format of its file. */
+  sourceAgent: string;
+  /** The id of the session that is handed over. */
+  sourceSessionId: string | null;
+  /** The agent that gets the session, or the format of the file. */
+  target: string;
+  /** The title of the new session. */
+  title: string | null;
+  /** Whether it is written; else this is what would be. */
+  written: boolean;
+}
+
+/** What a hand-over omits, changes and adds. What it does not list arrives as it was. Items are named by their numbers, from 0, as in the list `live` of `replay --format items`. */
+export interface HandOverReport {
+  /** What is added, by the hand-over or by the agent when it continues the session. */
+  added: AddedItemRecord[];
+  /** The number of those that are written, whole or in part. */
+  carried: number;
+  /** The items that are written with a change, in their order; several changes of one item are several entries. */
+  changed: ChangedItemRecord[];
+  /** How often each thing of the lists below happens, by its name. */
+  counts: Record<string, number>;
+  /** The number of items of the conversation. */
+  items: number;
+  /** The models that wrote parts of it. No agent receives them: each continues with its own. */
+  models: string[];
+  /** The items that are not written, in their order. */
+  omitted: OmittedItemRecord[];
+  /** The number of thoughts that their maker signed or encrypted. Other makers refuse them. */
+  signatures: number;
+  /** The number of items whose tokens are known. They are not written: the agent would add them to its own. */
+  usage: number;
+}
+
 /** The state of a session: the messages that it shows, and whether a provider accepts them. */
 export interface HealthRecord {
   /** The messages of the conversation. */
@@ -550,7 +630,7 @@ export interface HealthRecord {
 export interface HitRecord {
   /** The kind of the record. */
   kind: 'hit';
-  /** The subagent. */
+  /** The same, under its former name. */
   agentId?: string | null;
   /** The copies of the entry, in other sessions or in the same one. */
   also: CopyRecord[];
@@ -584,6 +664,8 @@ export interface HitRecord {
   snippet: string;
   /** The file of the result that the snippet is from, if it is not in the entry. */
   storedResult?: string | null;
+  /** The subagent. */
+  subagentId?: string | null;
   /** The time of the entry. */
   timestamp: string | null;
   /** The title of the session, else its first prompt. */
@@ -592,6 +674,20 @@ export interface HitRecord {
   tool?: string | null;
   /** The uuid of the entry. */
   uuid: string | null;
+}
+
+/** A session of any agent as items. */
+export interface ItemsRecord {
+  /** The items of each branch and subagent. */
+  branches: SessionItem[][];
+  /** The items that summaries took the place of. */
+  compacted: SessionItem[];
+  /** Always `items`. */
+  kind: string;
+  /** The items that go to the model with the next prompt, in their order. */
+  live: SessionItem[];
+  /** The version of the shape: SCHEMA. */
+  schema: number;
 }
 
 /** A file that the model knows, by its last access. What no line contains is `null`. A client that resumes a session needs it for tools that change only files that were read, and for notes about files that have changed since: compare timestamp with the time of the file. The text itself is not kept. */
@@ -760,6 +856,16 @@ export interface OmissionRecord {
   reason: string;
   /** Its uuid; `null` for a line without one. */
   uuid: string | null;
+}
+
+/** An item that is not written. */
+export interface OmittedItemRecord {
+  /** Its number. */
+  item: number;
+  /** Its kind, as in items, such as `reasoning`. */
+  kind: string;
+  /** Why it is not written: `reasoning`, `context`, `resultWithoutCall`, `repeatedResult` or `empty`. */
+  reason: string;
 }
 
 /** A file that was opened. */
@@ -1164,6 +1270,26 @@ export interface SearchEnd {
 /** A line of `search --json`: hits, or with `--files` sessions, the best first; then `End`. */
 export type SearchRecord = HitRecord | FoundSession | SearchEnd;
 
+/** A message, or one block of it. */
+export interface SessionItem {
+  /** The id of the call that it makes or answers. */
+  callId?: string | null;
+  /** Whether the call failed. */
+  error?: boolean | null;
+  /** The number of images. */
+  images?: number | null;
+  /** The input of the call: an object, or a text. */
+  input?: unknown;
+  /** `user`, `assistant`, `reasoning`, `tool_call`, `tool_result`, `summary` or `context`. */
+  kind: string;
+  /** The name of the tool. */
+  name?: string | null;
+  /** The text of the result. */
+  output?: string | null;
+  /** The text. */
+  text?: string | null;
+}
+
 /** A session: a line of `list --json`. What the file does not have is `null`. */
 export interface SessionRecord {
   /** The agent that wrote it, such as `codex`; absent for Claude Code. */
@@ -1518,6 +1644,16 @@ export interface WrittenEntry {
   parentUuid: string | null;
   /** Its uuid; `null` for metadata. */
   uuid: string | null;
+}
+
+/** A file of a session that is handed over. */
+export interface WrittenFileRecord {
+  /** The number of bytes that are written, or by which it gets longer. */
+  bytes: number;
+  /** Whether there was no such file. */
+  isNew: boolean;
+  /** Its path. */
+  path: string;
 }
 
 /** A copy of a session that is written instead of it. */

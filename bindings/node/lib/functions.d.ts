@@ -5,6 +5,8 @@ import type {
   CostRecord,
   ExportedDocument,
   ForkRecord,
+  HandOverRecord,
+  ItemsRecord,
   MoveReport,
   RedactedText,
   RepairReport,
@@ -138,6 +140,48 @@ export interface ForkOptions extends ArchiveOptions {
   policy?: Policy;
   /** The title of the copy; by default that of the session with "(fork)". */
   title?: string;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
+}
+
+/** Options of `handOver`. */
+export interface HandOverOptions extends ArchiveOptions {
+  /** The entry of the conversation after which the rest is omitted. */
+  at?: string;
+  /** The working folder of the new session; that of the session by default, or else the present one. */
+  cwd?: string;
+  /** The last entry of the conversation, which may be on another branch: its uuid, the start of one, or its line. */
+  leaf?: string;
+  /**
+   * The rules that choose the conversation: with all that evidence gives back, or exactly as the agent does. Default:
+   * `recover`.
+   */
+  policy?: Policy;
+  /** Whether what looks like a secret is replaced. */
+  redact?: boolean;
+  /**
+   * The home folder of the agent that gets it, such as `~/.codex`, which must exist; that of this user by default. A
+   * file in a format needs a folder.
+   */
+  targetHome?: string;
+  /** The title of the new session; that of the session by default. */
+  title?: string;
+  /** Whether the new session is written; else the record says what would be. No file is overwritten. */
+  write?: boolean;
+  /**
+   * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
+   * home folder. By default Claude Code and all agents that are found on the machine.
+   */
+  agent?: string | string[];
+}
+
+/** Options of `items`. */
+export interface ItemsOptions extends ArchiveOptions {
+  /** The rules that choose the conversation. Default: `recover`. */
+  policy?: Policy;
   /**
    * The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its
    * home folder. By default Claude Code and all agents that are found on the machine.
@@ -327,6 +371,11 @@ export interface TreeOptions extends ArchiveOptions {
   branch?: string;
   /** The maximum number of branches in which entries are counted: those whose last entries are the last of the file. */
   last?: number;
+  /**
+   * The rules by which a session of another agent is read. A record of Claude Code's sessions has the leaf of each
+   * policy in any case. Default: `recover`.
+   */
+  policy?: Policy;
   /** Only a session of the project at this path. */
   project?: Path;
   /** Counts only entries with one of these roles, as `matches` of each branch. */
@@ -349,9 +398,9 @@ export interface TreeOptions extends ArchiveOptions {
 /** Options of `usage`. */
 export interface UsageOptions extends SelectionOptions {
   /**
-   * The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `agent`,
-   * `agent-type`, `branch`, `git-branch`, `compaction` or `tool`; several for their combinations. Without any there is
-   * only the total.
+   * The grouping of the rows: `day`, `week`, `month`, `hour5`, `root`, `project`, `session`, `model`, `maker` (the
+   * agent), `subagent`, `subagent-type`, `branch`, `git-branch`, `compaction` or `tool`; several for their
+   * combinations. Without any there is only the total.
    */
   by?: string[];
   /** The maximum number of rows: the latest, or those that cost most. The total is that of all. */
@@ -422,6 +471,19 @@ export function follow(session: Path, options?: FollowOptions): Records<TailReco
 
 /** Copies one conversation into a new session, which has only its entries, with new ids. The session is not changed. */
 export function fork(session: Path, options?: ForkOptions): Promise<ForkRecord>;
+
+/**
+ * Hands the conversation of a session of any agent over to another agent, as a new session that the agent lists, opens
+ * and continues. Without `write` nothing is written: the record is what would be, and what would be lost. Nothing is
+ * overwritten. docs/handover.md says what arrives.
+ */
+export function handOver(session: Path, to: 'claude-code' | 'codex' | 'pi' | 'qwen' | 'gemini' | 'copilot' | 'atif' | 'acp', options?: HandOverOptions): Promise<HandOverRecord>;
+
+/**
+ * Returns a session of any agent as items, which no provider has for itself alone: what goes to the model, its
+ * branches, and what compactions took away.
+ */
+export function items(session: Path, options?: ItemsOptions): Promise<ItemsRecord>;
 
 /**
  * The sessions of all projects or of one, the last conversation first, with what a list shows of each. Reads only the

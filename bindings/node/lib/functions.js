@@ -21,6 +21,14 @@ async function fork(session, options) {
   return (await every('fork', { ...options, session }))[0];
 }
 
+async function handOver(session, to, options) {
+  return (await every('handOver', { ...options, session, to }))[0];
+}
+
+async function items(session, options) {
+  return (await every('items', { ...options, session }))[0];
+}
+
 async function list(options) {
   return every('list', { ...options });
 }
@@ -71,6 +79,8 @@ module.exports = {
   exportSession,
   follow,
   fork,
+  handOver,
+  items,
   list,
   listArchived,
   move,

@@ -7,6 +7,8 @@ export const {
   exportSession,
   follow,
   fork,
+  handOver,
+  items,
   list,
   listArchived,
   move,

@@ -13,6 +13,8 @@ from .records import (
     CostRecord,
     ExportedDocument,
     ForkRecord,
+    HandOverRecord,
+    ItemsRecord,
     MoveReport,
     RedactedText,
     RepairReport,
@@ -32,6 +34,8 @@ __all__ = [
     "export",
     "follow",
     "fork",
+    "hand_over",
+    "items",
     "sessions",
     "list_archived",
     "move",
@@ -246,6 +250,101 @@ def fork(
         "identity": identity,
     }
     return every(call("fork", options))[0]
+
+
+def hand_over(
+    session: Path,
+    to: Literal["claude-code", "codex", "pi", "qwen", "gemini", "copilot", "atif", "acp"],
+    *,
+    at: str | None = None,
+    cwd: str | None = None,
+    leaf: str | None = None,
+    policy: Policy = "recover",
+    redact: bool = False,
+    target_home: str | None = None,
+    title: str | None = None,
+    write: bool = False,
+    root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> HandOverRecord:
+    """Hands the conversation of a session of any agent over to another agent, as a new session that the agent lists,
+    opens and continues. Without ``write`` nothing is written: the record is what would be, and what would be lost.
+    Nothing is overwritten. docs/handover.md says what arrives.
+
+    - ``session``: The session of any agent: a path, an id, the start of one, a title, the id of a subagent, or
+      ``latest``; or a file in ATIF or ACP.
+    - ``to``: The agent that gets it, or the format of a file.
+    - ``at``: The entry of the conversation after which the rest is omitted.
+    - ``cwd``: The working folder of the new session; that of the session by default, or else the present one.
+    - ``leaf``: The last entry of the conversation, which may be on another branch: its uuid, the start of one, or its
+      line.
+    - ``policy``: The rules that choose the conversation: with all that evidence gives back, or exactly as the agent
+      does.
+    - ``redact``: Whether what looks like a secret is replaced.
+    - ``target_home``: The home folder of the agent that gets it, such as ``~/.codex``, which must exist; that of this
+      user by default. A file in a format needs a folder.
+    - ``title``: The title of the new session; that of the session by default.
+    - ``write``: Whether the new session is written; else the record says what would be. No file is overwritten.
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "to": to,
+        "at": at,
+        "cwd": cwd,
+        "leaf": leaf,
+        "policy": policy,
+        "redact": redact,
+        "targetHome": target_home,
+        "title": title,
+        "write": write,
+        "root": _several(root),
+        "agent": _several(agent),
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("handOver", options))[0]
+
+
+def items(
+    session: Path,
+    *,
+    policy: Policy = "recover",
+    root: Places | None = None,
+    agent: str | str | Iterable[str] | None = None,
+    archive: bool | Path = False,
+    identity: Path | None = None,
+) -> ItemsRecord:
+    """Returns a session of any agent as items, which no provider has for itself alone: what goes to the model, its
+    branches, and what compactions took away.
+
+    - ``session``: The session.
+    - ``policy``: The rules that choose the conversation.
+    - ``root``: The folder of projects, or the name of a root in the configuration file; or a list of them. By default
+      the roots that the file says, else the folder of Claude Code.
+    - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
+      ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
+    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
+      from it.
+    - ``identity``: The file with the keys of an encrypted archive.
+    """
+    options = {
+        "session": session,
+        "policy": policy,
+        "root": _several(root),
+        "agent": _several(agent),
+        "archive": archive,
+        "identity": identity,
+    }
+    return every(call("items", options))[0]
 
 
 def sessions(
@@ -592,6 +691,7 @@ def tree(
     *,
     branch: str | None = None,
     last: int | None = None,
+    policy: Policy = "recover",
     project: Path | None = None,
     role: str | Iterable[str] | None = None,
     since: str | None = None,
@@ -610,6 +710,8 @@ def tree(
     - ``branch``: Counts only entries that were written on this branch of git.
     - ``last``: The maximum number of branches in which entries are counted: those whose last entries are the last of
       the file.
+    - ``policy``: The rules by which a session of another agent is read. A record of Claude Code's sessions has the leaf
+      of each policy in any case.
     - ``project``: Only a session of the project at this path.
     - ``role``: Counts only entries with one of these roles, as ``matches`` of each branch.
     - ``since``: Counts only entries from this time on: ``2026-01-31``, ``2026-01-31T12:00:00Z``, ``2h``, ``3d``,
@@ -629,6 +731,7 @@ def tree(
         "session": session,
         "branch": branch,
         "last": last,
+        "policy": policy,
         "project": project,
         "role": _several(role),
         "since": since,
@@ -662,8 +765,8 @@ def usage(
     """Returns the cost of sessions: a record ``row`` for each combination of the kinds in ``by``, then ``total``.
 
     - ``by``: The grouping of the rows: ``day``, ``week``, ``month``, ``hour5``, ``root``, ``project``, ``session``,
-      ``model``, ``agent``, ``agent-type``, ``branch``, ``git-branch``, ``compaction`` or ``tool``; several for their
-      combinations. Without any there is only the total.
+      ``model``, ``maker`` (the agent), ``subagent``, ``subagent-type``, ``branch``, ``git-branch``, ``compaction`` or
+      ``tool``; several for their combinations. Without any there is only the total.
     - ``cache``: Whether what is known about the files is kept in the cache folder, and used.
     - ``places``: Ids of sessions, files and folders; all sessions if there are none.
     - ``limit``: The maximum number of rows: the latest, or those that cost most. The total is that of all.

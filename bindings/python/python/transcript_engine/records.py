@@ -21,6 +21,15 @@ class ActionRecord(TypedDict):
     """The line in the old file; `null` for one that was made."""
 
 
+class AddedItemRecord(TypedDict):
+    """What is added to a conversation."""
+
+    item: int
+    """The number of the item beside which it stands."""
+    what: str
+    """What it is: `prompt`, `result` or `answer`."""
+
+
 class ApiMessage(TypedDict):
     """A message of the API. What its blocks have is up to the API."""
 
@@ -153,6 +162,25 @@ class ChangeRecord(TypedDict):
     """The absolute path of the file."""
     uuid: str | None
     """The uuid of the entry; `null` if it has none."""
+
+
+_ChangedItemRecordKeywords = TypedDict("_ChangedItemRecordKeywords", {"from": "str | None"})
+
+
+class _ChangedItemRecord(_ChangedItemRecordKeywords):
+    change: str
+    """What changes, such as `callId`, `toolName`, `inputWrapped` or `resultMoved`."""
+    item: int
+    """Its number."""
+
+
+class ChangedItemRecord(_ChangedItemRecord, total=False):
+    """An item that is written with a change."""
+
+    images: int | None
+    """The number of images; only for images."""
+    to: str | None
+    """What it is now; only for ids and names."""
 
 
 class ClientCostRecord(TypedDict):
@@ -578,6 +606,66 @@ class GoneRecord(TypedDict):
     """The number of bytes after its last newline."""
 
 
+class HandOverRecord(TypedDict):
+    """A session that is handed over to another agent, or converted to a file."""
+
+    command: list[str]
+    """The words of the command that continues the session; none if no command does."""
+    cwd: str
+    """The working folder of the new session, in which its agent must be started."""
+    environment: dict[str, str]
+    """The variables that the command needs."""
+    files: list[WrittenFileRecord]
+    """The files that are new or longer, that with the conversation first; none for standard output."""
+    home: str | None
+    """The home folder of the agent that gets the session; `null` for a file."""
+    kind: str
+    """Always `handOver`."""
+    redactions: int | None
+    """The number of secrets that were replaced; `null` if none were looked for."""
+    report: HandOverReport
+    """What is omitted, changed and added."""
+    schema: int
+    """The version of the shape: SCHEMA."""
+    sessionId: str
+    """The id of the new session. It depends on the time: a session that is handed over again gets another one."""
+    source: str
+    """The path of the session that is handed over."""
+    sourceAgent: str
+    """The agent that had the session, or the format of its file."""
+    sourceSessionId: str | None
+    """The id of the session that is handed over."""
+    target: str
+    """The agent that gets the session, or the format of the file."""
+    title: str | None
+    """The title of the new session."""
+    written: bool
+    """Whether it is written; else this is what would be."""
+
+
+class HandOverReport(TypedDict):
+    """What a hand-over omits, changes and adds. What it does not list arrives as it was. Items are named by their numbers, from 0, as in the list `live` of `replay --format items`."""
+
+    added: list[AddedItemRecord]
+    """What is added, by the hand-over or by the agent when it continues the session."""
+    carried: int
+    """The number of those that are written, whole or in part."""
+    changed: list[ChangedItemRecord]
+    """The items that are written with a change, in their order; several changes of one item are several entries."""
+    counts: dict[str, int]
+    """How often each thing of the lists below happens, by its name."""
+    items: int
+    """The number of items of the conversation."""
+    models: list[str]
+    """The models that wrote parts of it. No agent receives them: each continues with its own."""
+    omitted: list[OmittedItemRecord]
+    """The items that are not written, in their order."""
+    signatures: int
+    """The number of thoughts that their maker signed or encrypted. Other makers refuse them."""
+    usage: int
+    """The number of items whose tokens are known. They are not written: the agent would add them to its own."""
+
+
 class HealthRecord(TypedDict):
     """The state of a session: the messages that it shows, and whether a provider accepts them."""
 
@@ -632,13 +720,30 @@ class HitRecord(_HitRecord, total=False):
     """An entry that a search found."""
 
     agentId: str | None
-    """The subagent."""
+    """The same, under its former name."""
     root: str | None
     """The name of the root of the session, if several roots are in use."""
     storedResult: str | None
     """The file of the result that the snippet is from, if it is not in the entry."""
+    subagentId: str | None
+    """The subagent."""
     tool: str | None
     """The tool of a call or of a result."""
+
+
+class ItemsRecord(TypedDict):
+    """A session of any agent as items."""
+
+    branches: list[list[SessionItem]]
+    """The items of each branch and subagent."""
+    compacted: list[SessionItem]
+    """The items that summaries took the place of."""
+    kind: str
+    """Always `items`."""
+    live: list[SessionItem]
+    """The items that go to the model with the next prompt, in their order."""
+    schema: int
+    """The version of the shape: SCHEMA."""
 
 
 class KnownFile(TypedDict):
@@ -824,6 +929,17 @@ class OmissionRecord(_OmissionRecord, total=False):
 
     evidence: EntryLocation | None
     """The entry that is the evidence, such as the error of the API that names an image; absent if there is none."""
+
+
+class OmittedItemRecord(TypedDict):
+    """An item that is not written."""
+
+    item: int
+    """Its number."""
+    kind: str
+    """Its kind, as in items, such as `reasoning`."""
+    reason: str
+    """Why it is not written: `reasoning`, `context`, `resultWithoutCall`, `repeatedResult` or `empty`."""
 
 
 class OpenRecord(TypedDict):
@@ -1258,6 +1374,30 @@ class SearchEnd(TypedDict):
     """The number of damaged lines and of files that could not be searched."""
 
 
+class _SessionItem(TypedDict):
+    kind: str
+    """`user`, `assistant`, `reasoning`, `tool_call`, `tool_result`, `summary` or `context`."""
+
+
+class SessionItem(_SessionItem, total=False):
+    """A message, or one block of it."""
+
+    callId: str | None
+    """The id of the call that it makes or answers."""
+    error: bool | None
+    """Whether the call failed."""
+    images: int | None
+    """The number of images."""
+    input: Any
+    """The input of the call: an object, or a text."""
+    name: str | None
+    """The name of the tool."""
+    output: str | None
+    """The text of the result."""
+    text: str | None
+    """The text."""
+
+
 class _SessionRecord(TypedDict):
     branch: str | None
     """The git branch of the last entry."""
@@ -1637,6 +1777,17 @@ class WrittenEntry(TypedDict):
     """Its parent; `null` for metadata and for the first entry."""
     uuid: str | None
     """Its uuid; `null` for metadata."""
+
+
+class WrittenFileRecord(TypedDict):
+    """A file of a session that is handed over."""
+
+    bytes: int
+    """The number of bytes that are written, or by which it gets longer."""
+    isNew: bool
+    """Whether there was no such file."""
+    path: str
+    """Its path."""
 
 
 class WrittenFork(TypedDict):

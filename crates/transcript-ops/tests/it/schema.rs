@@ -173,6 +173,7 @@ fn the_records_of_every_operation_have_the_documented_form() {
     assert_eq!(count("listSessions", json!({})), 3);
     let fork = json!({ "session": id, "at": "1", "title": "Copy" });
     assert_eq!(count("fork", fork), 1);
+    assert_eq!(count("items", json!({ "session": id })), 1);
     let handed = json!({ "session": id, "to": "codex", "targetHome": folder.path() });
     assert_eq!(count("handOver", handed), 1);
     let moved = json!({ "old": "/work/app", "new": "/work/new" });
