@@ -391,6 +391,53 @@ fn the_items_of_all_agents_have_one_form() {
     }
 }
 
+/// Returns the texts of blocks, those of results included.
+fn texts_of(content: &Value) -> Vec<String> {
+    let Some(blocks) = content.as_array() else {
+        return content.as_str().map(str::to_owned).into_iter().collect();
+    };
+    let of_block = |block: &Value| match block["type"].as_str() {
+        Some("tool_result") => vec![texts_of(&block["content"]).join("\n")],
+        Some("text") => texts_of(&block["text"]),
+        _ => Vec::new(),
+    };
+    blocks.iter().flat_map(of_block).collect()
+}
+
+/// What a compaction preserved is sent behind its summary, wherever a person sees it.
+#[test]
+fn the_live_items_of_claude_code_are_those_of_its_request() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/client");
+    let mut compared = 0;
+    for file in fs::read_dir(fixtures).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("COMPACT") || !name.ends_with(".jsonl") {
+            continue;
+        }
+        let run = |arguments: &[&str]| command(arguments).arg(&file).output().unwrap();
+        let request = run(&["resume", "--request"]);
+        let Ok(request) = serde_json::from_slice::<Value>(&request.stdout) else {
+            continue;
+        };
+        let messages = request
+            .as_array()
+            .or_else(|| request["messages"].as_array());
+        let sent = messages.unwrap().iter();
+        let sent: Vec<String> = sent
+            .flat_map(|message| texts_of(&message["content"]))
+            .collect();
+        let items = run(&["replay", "--format", "items"]);
+        let items: Value = serde_json::from_slice(&items.stdout).unwrap();
+        let live = items["live"].as_array().unwrap().iter();
+        let live = live.filter_map(|item| item["text"].as_str().or(item["output"].as_str()));
+        let live: Vec<&str> = live.filter(|text| !text.is_empty()).collect();
+        assert_eq!(live, sent, "{name}");
+        compared += 1;
+    }
+    assert!(compared > 15, "{compared}");
+}
+
 #[test]
 fn no_command_changes_the_session_of_another_agent() {
     let machine = Machine::new();
