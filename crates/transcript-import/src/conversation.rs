@@ -15,6 +15,8 @@ use crate::text::Stored;
 
 pub(crate) use crate::node_ids::NodeId;
 
+pub use transcript_format::imported::DamageKind;
+
 /// A session of another agent.
 ///
 /// Every node is live or in exactly one branch, and the [parts](Self::parts) of a source lie side by side without gaps: tests
@@ -251,38 +253,6 @@ pub struct Damage {
     pub place: Place,
     /// What is wrong.
     pub kind: DamageKind,
-}
-
-/// What is wrong with a part of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DamageKind {
-    /// The file begins with a byte order mark.
-    ByteOrderMark,
-    /// Bytes that are not UTF-8; they read as U+FFFD.
-    InvalidUtf8,
-    /// A record that shares its line with something else.
-    SharedLine,
-    /// The end of a record is missing. Its text up to there is read.
-    TornRecord,
-    /// Bytes outside of records.
-    NoRecord,
-    /// A line longer than [`LINE_CAP`](crate::LINE_CAP).
-    TooLong,
-    /// The rest of a compressed file is missing.
-    TornCompression,
-    /// The parent of a record is missing. The record before it stands in for it.
-    LostParent,
-    /// The parents of records form a circle.
-    ParentCycle,
-    /// The file on which this one is based is missing, too short, or based on this one.
-    MissingBase,
-    /// The first record, which describes the session, is missing.
-    MissingHeader,
-    /// A page of a database, or its end. The rows of its other pages are read.
-    DamagedPage,
-    /// A place in the log of changes of a database. The changes after it are read.
-    DamagedLog,
 }
 
 impl Conversation {

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::conversation::{Conversation, DamageKind, Holds};
 use crate::lines::{BYTE_ORDER_MARK, File, Form, LINE_CAP, Reading};
 use crate::place::SourceId;
-use crate::source::{Opened, Store};
+use crate::source::Store;
 
 /// The number of bytes at the beginning of a file in which its first fields are looked for.
 const BEGIN_LEN: usize = 64 << 10;
@@ -26,30 +26,31 @@ pub(crate) fn read<R: Reading>(
     to: &mut Conversation,
     reading: &mut R,
 ) -> Result<SourceId, Error> {
-    let Opened { bytes, file } = store.open(path)?;
+    let (bytes, mut file) = File::open(store, path, to, reading)?;
     let mut document = Vec::new();
     let mut limited = bytes.take(LINE_CAP as u64 + 1);
     limited
         .read_to_end(&mut document)
         .map_err(Error::at(path))?;
-    let of_file = file.as_ref().map(|file| file.metadata());
-    let of_file = of_file.transpose().map_err(Error::at(path))?;
-    let source = to.add_source(path.to_owned(), file);
-    let mut file = File {
-        source,
-        is_readable: to.source(source).file.is_some(),
-        to,
-        reading,
-    };
     let mut len = document.len() as u64;
     if document.len() > LINE_CAP {
-        len = of_file.map_or(len, |found| found.len.max(len));
+        let found = store.disk.metadata(path).map_err(Error::at(path))?;
+        len = found.len.max(len);
         file.damaged(file.place(0, len), DamageKind::TooLong);
     } else {
         file.document(&document);
     }
-    to.sources[source.index()].len = len;
-    Ok(source)
+    Ok(file.finish(len))
+}
+
+/// Returns what `read` takes from the first fields of a document; `None` of a file that cannot be read, too, as
+/// [`lines::header`](crate::lines::header).
+pub(crate) fn header<T>(
+    store: Store<'_>,
+    path: &Path,
+    read: impl Fn(&Object<'_>) -> Option<T>,
+) -> Option<T> {
+    begin(store, path, read).ok().flatten()
 }
 
 /// Returns what `read` takes from the first fields of a document.
@@ -125,8 +126,8 @@ impl<R: Reading> File<'_, R> {
                     .map(|range| damaged + range.start)
                     .collect()
             });
-            let next = starts.iter().copied().find(|start| *start > damaged);
-            let next = next.unwrap_or(line.bytes.len());
+            let later = starts.partition_point(|start| *start <= damaged);
+            let next = starts.get(later).copied().unwrap_or(line.bytes.len());
             if separator > 0 {
                 let place = self.place(done as u64, separator as u64);
                 self.part(place, Holds::Raw("separator".into()));

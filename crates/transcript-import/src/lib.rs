@@ -112,7 +112,7 @@ pub use desktop::ClaudeDesktop;
 pub use dialect::{Dialect, Policy, Session};
 pub use dialects::{agent_of_file, dialect};
 pub use disk::{EarlierHome, EarlierHomes, ImportDisk, ShownConversation, home_of_file};
-pub use entries::{Entries, Subject, damage_name};
+pub use entries::{Entries, Subject};
 pub use error::Error;
 pub use gemini::Gemini;
 pub use lines::LINE_CAP;
@@ -123,6 +123,7 @@ pub use place::{Place, SourceId};
 pub use qwen::Qwen;
 pub use source::Store;
 pub use text::{Piece, Stored, StoredForm, Text};
+pub use transcript_format::imported::IMPORTED_KEY;
 
 /// The README, as a doctest, so that its examples compile.
 #[cfg(doctest)]

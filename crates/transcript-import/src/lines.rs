@@ -161,17 +161,7 @@ pub(crate) fn read<R: Reading>(
     to: &mut Conversation,
     reading: &mut R,
 ) -> Result<SourceId, Error> {
-    let Opened {
-        bytes: mut input,
-        file,
-    } = store.open(path)?;
-    let source = to.add_source(path.to_owned(), file);
-    let mut file = File {
-        source,
-        is_readable: to.source(source).file.is_some(),
-        to,
-        reading,
-    };
+    let (mut input, mut file) = File::open(store, path, to, reading)?;
     let mut framer = Framer::starting_at(0, LINE_CAP);
     let mut buffer = vec![0; CHUNK_LEN];
     loop {
@@ -197,8 +187,17 @@ pub(crate) fn read<R: Reading>(
     if let Some(framed) = framer.finish() {
         file.framed(framed);
     }
-    to.sources[source.index()].len = framer.offset();
-    Ok(source)
+    Ok(file.finish(framer.offset()))
+}
+
+/// Returns what `read` takes from the first record of a file that it accepts. `None` of a file that cannot be read, too: the other
+/// sessions are listed all the same, and the reading of this one says why it fails.
+pub(crate) fn header<T>(
+    store: Store<'_>,
+    path: &Path,
+    read: impl FnMut(&Object<'_>) -> Option<T>,
+) -> Option<T> {
+    first(store, path, read).ok().flatten()
 }
 
 /// Returns what `read` takes from the first record of a file that it accepts.
@@ -239,14 +238,38 @@ pub(crate) fn first<T>(
 
 /// A file while it is read.
 pub(crate) struct File<'c, R> {
-    pub(crate) source: SourceId,
+    source: SourceId,
     /// Whether the source can be read at an offset.
-    pub(crate) is_readable: bool,
-    pub(crate) to: &'c mut Conversation,
-    pub(crate) reading: &'c mut R,
+    is_readable: bool,
+    to: &'c mut Conversation,
+    reading: &'c mut R,
 }
 
-impl<R: Reading> File<'_, R> {
+impl<'c, R: Reading> File<'c, R> {
+    /// Opens a file as a source of a conversation, and returns its bytes.
+    pub(crate) fn open(
+        store: Store<'_>,
+        path: &Path,
+        to: &'c mut Conversation,
+        reading: &'c mut R,
+    ) -> Result<(Box<dyn Read>, Self), Error> {
+        let Opened { bytes, file } = store.open(path)?;
+        let source = to.add_source(path.to_owned(), file);
+        let file = Self {
+            source,
+            is_readable: to.source(source).file.is_some(),
+            to,
+            reading,
+        };
+        Ok((bytes, file))
+    }
+
+    /// Says how many bytes the file has, and returns its source.
+    pub(crate) fn finish(self, len: u64) -> SourceId {
+        self.to.sources[self.source.index()].len = len;
+        self.source
+    }
+
     pub(crate) fn place(&self, offset: u64, len: u64) -> Place {
         Place {
             source: self.source,

@@ -1,7 +1,7 @@
 //! Qwen Code: a tree in one file. The last record is the leaf, and a compaction brings the history that continues.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use transcript_format::object::Object;
 
@@ -49,15 +49,15 @@ impl Dialect for Qwen {
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
         let files = store.files(&[FOLDER], &[".jsonl"])?;
         let sessions = files.into_iter().map(|path| {
-            let id = lines::first(store, &path, |line| string(line, "sessionId"))?;
+            let id = lines::header(store, &path, |line| string(line, "sessionId"));
             let name = name_of(&path);
             let named = name.strip_suffix(".jsonl").unwrap_or(&name);
-            Ok(Session {
+            Session {
                 id: id.unwrap_or_else(|| named.to_owned()),
                 files: vec![path],
-            })
+            }
         });
-        sessions.collect()
+        Ok(sessions.collect())
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
@@ -215,12 +215,19 @@ impl File {
 
     /// In a damaged file, makes nodes of the answers that only the telemetry still has.
     fn recover(&mut self, to: &mut Conversation) {
-        let mut answers = std::mem::take(&mut self.answers);
+        let mut places: HashMap<u64, VecDeque<usize>> = HashMap::new();
+        for (at, answer) in self.answers.iter().enumerate() {
+            places.entry(*answer).or_default().push_back(at);
+        }
+        // The number of answers whose telemetry came: answers come in its order.
+        let mut done = 0;
         for echo in std::mem::take(&mut self.echoes) {
-            let is_same = |answer: &u64| *answer == echo.fingerprint;
-            if let Some(at) = answers.iter().position(is_same) {
-                // Answers come in the order of their telemetry.
-                answers.drain(..=at);
+            let places = places.entry(echo.fingerprint).or_default();
+            while places.front().is_some_and(|at| *at < done) {
+                places.pop_front();
+            }
+            if let Some(at) = places.pop_front() {
+                done = at + 1;
                 continue;
             }
             let mut node = Node::new(NodeKind::Assistant, StoredContent::text(echo.text));

@@ -1,7 +1,7 @@
 //! The files of a store: which there are, and the bytes of one.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_storage::{FileKind, ReadDisk, ReadFile, Reader};
@@ -38,7 +38,7 @@ impl Store<'_> {
         let mut found = Vec::new();
         for folder in folders {
             let folder = self.path.join(folder);
-            if self.disk.is_folder(&folder) {
+            if self.disk.has_folder(&folder).map_err(Error::at(&folder))? {
                 self.walk(&folder, endings, MAX_DEPTH, &mut found)?;
             }
         }
@@ -63,7 +63,8 @@ impl Store<'_> {
             };
             match entry.kind {
                 FileKind::Folder if depth > 0 => self.walk(&path, endings, depth - 1, found)?,
-                FileKind::File if is_wanted() => found.push(path),
+                // What is not a file either, such as a pipe, is found all the same: the reading of it says why it fails.
+                FileKind::File | FileKind::Other if is_wanted() => found.push(path),
                 _ => {}
             }
         }
@@ -73,14 +74,21 @@ impl Store<'_> {
     /// Opens a file to read it from its start on, decompressed if its name says so.
     pub(crate) fn open(&self, path: &Path) -> Result<Opened, Error> {
         let file = self.disk.open_to_read(path).map_err(Error::at(path))?;
+        let metadata = file.metadata().map_err(Error::at(path))?;
+        if !metadata.is_file() {
+            let reason = "not a regular file";
+            return Err(Error::at(path)(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                reason,
+            )));
+        }
         if name_of(path).ends_with(".zst") {
-            let bytes = decompressed(Reader::new(file)).map_err(Error::at(path))?;
+            let bytes = decompressed(Reader::new(file), metadata.len).map_err(Error::at(path))?;
             return Ok(Opened { bytes, file: None });
         }
-        let metadata = file.metadata().map_err(Error::at(path))?;
         Ok(Opened {
             bytes: Box::new(Reader::new(file.clone())),
-            file: metadata.is_file().then_some(file),
+            file: Some(file),
         })
     }
 
@@ -92,15 +100,48 @@ impl Store<'_> {
     }
 }
 
+/// What a compressed file decompresses to, as far as its length is credible: some bytes can stand for any number of zeros.
 #[cfg(feature = "zstd")]
-fn decompressed(bytes: Reader) -> io::Result<Box<dyn Read>> {
-    Ok(Box::new(zstd::stream::read::Decoder::new(bytes)?))
+struct Decompressed<R> {
+    bytes: R,
+    /// The number of bytes that may follow.
+    left: u64,
+}
+
+#[cfg(feature = "zstd")]
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        let reason = "it decompresses to more than a file of its length can hold";
+        self.left = left.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, reason))?;
+        Ok(read)
+    }
+}
+
+/// Decompresses a file of a length.
+#[cfg(feature = "zstd")]
+fn decompressed(bytes: Reader, len: u64) -> io::Result<Box<dyn Read>> {
+    /// What any file may decompress to, and how many times its length a long one: text shrinks to a twentieth.
+    const MIN_LIMIT: u64 = 1 << 30;
+    const MAX_RATIO: u64 = 256;
+    Ok(Box::new(Decompressed {
+        bytes: zstd::stream::read::Decoder::new(bytes)?,
+        left: len.saturating_mul(MAX_RATIO).max(MIN_LIMIT),
+    }))
 }
 
 #[cfg(not(feature = "zstd"))]
-fn decompressed(_: Reader) -> io::Result<Box<dyn Read>> {
+fn decompressed(_: Reader, _: u64) -> io::Result<Box<dyn Read>> {
     let reason = "the feature `zstd` of transcript-import reads compressed files";
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}
+
+/// Returns whether a text is the name of one file or folder, and not a path that leads elsewhere.
+pub(crate) fn is_file_name(text: &str) -> bool {
+    let mut components = Path::new(text).components();
+    let first = components.next();
+    matches!(first, Some(Component::Normal(name)) if name == text) && components.next().is_none()
 }
 
 /// Returns the name of a file as text.

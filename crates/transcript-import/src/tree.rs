@@ -55,16 +55,16 @@ impl<'a> Tree<'a> {
     /// To recover, the record before it in the file stands in for a lost parent: agents append each record directly after its
     /// parent, unless somebody went back, and then the parent is an older record that is rarely the lost one.
     pub(crate) fn path(&self, leaf: usize, policy: Policy, to: &mut Conversation) -> Path {
-        let mut seen = vec![false; self.links.len()];
+        let mut seen = Seen::of(self.links.len());
         let mut records = Vec::new();
         let mut is_cycle = false;
         let mut next = Some(leaf);
         while let Some(at) = next {
-            seen[at] = true;
+            seen.add(at);
             records.push(at);
             let damage = match self.parent(at) {
                 Parent::None => break,
-                Parent::At(parent) if !seen[parent] => {
+                Parent::At(parent) if !seen.has(parent) => {
                     next = Some(parent);
                     continue;
                 }
@@ -73,8 +73,7 @@ impl<'a> Tree<'a> {
             };
             is_cycle |= damage == DamageKind::ParentCycle;
             to.report(self.links[at].place, damage);
-            let before = (0..at).rev().find(|before| !seen[*before]);
-            next = before.filter(|_| policy == Policy::Recover);
+            next = seen.last_without(at).filter(|_| policy == Policy::Recover);
         }
         records.reverse();
         Path { records, is_cycle }
@@ -98,6 +97,43 @@ impl<'a> Tree<'a> {
             run_of_last.insert(at, run);
         }
         runs
+    }
+}
+
+/// The records that a walk has seen.
+struct Seen {
+    /// For each record the one before it that may not be seen yet, as far as that is known; its own number if it is not seen. Numbers
+    /// begin with 1, and 0 stands for none.
+    before: Vec<usize>,
+}
+
+impl Seen {
+    fn of(count: usize) -> Self {
+        Self {
+            before: (0..=count).collect(),
+        }
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.before[at + 1] != at + 1
+    }
+
+    fn add(&mut self, at: usize) {
+        self.before[at + 1] = at;
+    }
+
+    /// Returns the last record before `at` that is not seen. Steps over seen ones are remembered, so that the time of all calls together
+    /// grows with the number of records.
+    fn last_without(&mut self, at: usize) -> Option<usize> {
+        let mut found = at;
+        while self.before[found] != found {
+            found = self.before[found];
+        }
+        let mut step = at;
+        while step != found {
+            step = std::mem::replace(&mut self.before[step], found);
+        }
+        found.checked_sub(1)
     }
 }
 

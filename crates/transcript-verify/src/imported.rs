@@ -3,7 +3,7 @@
 //! Lines of a converted session say it, each at its place. What a client would do with the file is not asked: none reads it.
 
 use transcript_format::finding::Code;
-use transcript_format::imported::imported;
+use transcript_format::imported::{DamageKind, imported};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
@@ -59,12 +59,16 @@ pub(crate) fn is_about_client(code: Code) -> bool {
             | Code::Leaf
             | Code::Sweep
             | Code::ForkSource
+            // An older version of an answer is a branch.
+            | Code::CountedTwice
     )
 }
 
 fn of_line(line: &EntryRef<'_>, imported: &Object<'_>) -> Option<LocatedFinding> {
     if let Some(damage) = imported.str("damage") {
-        let detail = format!("{}: {}", place_of(imported), words_of(&damage));
+        // A newer version may know more kinds.
+        let damage = DamageKind::of_name(&damage).map_or("it is damaged", DamageKind::description);
+        let detail = format!("{}: {damage}", place_of(imported));
         return Some(LocatedFinding::of_entry(Code::Imported, line, detail));
     }
     if let Some(refusal) = imported.str("refusal") {
@@ -97,25 +101,4 @@ fn shown_name(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$ ".contains(&byte);
     let is_shown = name.len() <= MAX_NAME_LEN && name.bytes().all(is_plain);
     if is_shown { name } else { "(other)" }
-}
-
-fn words_of(damage: &str) -> &'static str {
-    match damage {
-        "byte-order-mark" => "the file begins with a byte order mark",
-        "invalid-utf-8" => "bytes that are not UTF-8 are read as U+FFFD",
-        "shared-line" => "a record shares its line with something else",
-        "torn-record" => "the end of a record is missing",
-        "no-record" => "bytes outside of records",
-        "too-long" => "a line is longer than the limit",
-        "torn-compression" => "the rest of the compressed file is missing",
-        "lost-parent" => "the parent of a record is missing; the record before it stands in for it",
-        "parent-cycle" => "the parents of records form a circle",
-        "missing-base" => {
-            "the file on which it is based is missing, too short, or based on this one"
-        }
-        "missing-header" => "the first record, which describes the session, is missing",
-        "damaged-page" => "a page of the database, or its end, is damaged",
-        "damaged-log" => "the log of changes of the database is damaged",
-        _ => "it is damaged",
-    }
 }

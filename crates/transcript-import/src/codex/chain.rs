@@ -103,7 +103,7 @@ impl Loaded {
 
     /// Sorts what the chain does not hold into branches.
     fn branches(&self, to: &mut Conversation, files: &Files, chain: &Chain) {
-        let held = files.held();
+        let held = &files.held;
         let in_chain: BTreeMap<usize, Option<u64>> = chain
             .segments
             .iter()
@@ -183,51 +183,53 @@ impl Step {
 #[derive(Default)]
 struct Replay {
     items: Vec<NodeId>,
+    /// The places of the prompts among them.
+    prompts: Vec<usize>,
 }
 
 impl Replay {
     fn step(&mut self, to: &mut Conversation, step: &Step) {
         match &step.action {
-            Action::Item(node) => self.items.push(*node),
+            Action::Item(node) => self.add(to, *node),
             Action::Compaction(compaction) => self.compact(to, compaction),
             Action::RollBack(turns) => self.roll_back(to, *turns),
             Action::Fact(fact) => learn(to, fact),
         }
     }
 
+    fn add(&mut self, to: &Conversation, node: NodeId) {
+        if to.node(node).kind == NodeKind::User {
+            self.prompts.push(self.items.len());
+        }
+        self.items.push(node);
+    }
+
     /// Older versions write no history: the prompts stay, and the summary follows.
     fn compact(&mut self, to: &mut Conversation, compaction: &Compaction) {
         let before = std::mem::take(&mut self.items);
-        self.items = match &compaction.history {
+        let prompts = std::mem::take(&mut self.prompts);
+        let after: Vec<NodeId> = match &compaction.history {
             Some(history) => history.clone(),
             None => {
-                let prompts = before.iter().copied();
-                let is_prompt = |id: &NodeId| to.node(*id).kind == NodeKind::User;
-                prompts
-                    .filter(is_prompt)
-                    .chain([compaction.summary])
-                    .collect()
+                let prompts = prompts.into_iter().map(|at| before[at]);
+                prompts.chain([compaction.summary]).collect()
             }
         };
+        after.into_iter().for_each(|node| self.add(to, node));
         let stays: BTreeSet<NodeId> = self.items.iter().copied().collect();
         let gone = before.into_iter().filter(|id| !stays.contains(id));
         to.branch(BranchKind::Compacted, gone.collect());
     }
 
     fn roll_back(&mut self, to: &mut Conversation, turns: u64) {
-        let prompts = self.items.iter().enumerate().rev();
-        let mut prompts = prompts.filter(|(_, id)| to.node(**id).kind == NodeKind::User);
-        let last = usize::try_from(turns)
-            .ok()
-            .and_then(|turns| turns.checked_sub(1));
-        let Some(last) = last else { return };
         // More turns than there are: all of them go.
-        let first = self
-            .items
-            .iter()
-            .position(|id| to.node(*id).kind == NodeKind::User);
-        let at = prompts.nth(last).map(|(at, _)| at).or(first);
-        let gone = self.items.split_off(at.unwrap_or(self.items.len()));
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+        let kept = self.prompts.len().saturating_sub(turns);
+        let Some(at) = self.prompts.get(kept).copied() else {
+            return;
+        };
+        self.prompts.truncate(kept);
+        let gone = self.items.split_off(at);
         to.branch(BranchKind::Rewound, gone);
     }
 

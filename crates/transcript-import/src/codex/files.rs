@@ -26,14 +26,19 @@ const ENDINGS: &[&str] = if cfg!(feature = "zstd") {
 /// The length of an id in the name of a file.
 const ID_LEN: usize = 36;
 
+/// Up to which ordinal a thread of the store holds a file; `Some(None)` when one holds all of it.
+pub(super) type Held = Option<Option<u64>>;
+
 /// The rollouts of a store.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) all: Vec<Rollout>,
-    /// The places of the files of each thread.
-    of_threads: HashMap<String, Vec<usize>>,
-    /// The places of the files with each id: a compressed one may lie beside a plain one.
-    of_ids: HashMap<String, Vec<usize>>,
+    /// The file at which each thread continues: the newest that a revert began, or its first one.
+    heads: BTreeMap<String, usize>,
+    /// The file to which a base with each id refers.
+    named: HashMap<String, usize>,
+    /// What the threads of the store hold of each file.
+    pub(super) held: Vec<Held>,
 }
 
 /// A rollout, as its name and its first record describe it.
@@ -74,21 +79,29 @@ impl Files {
     pub(crate) fn of(store: Store<'_>) -> Result<Self, Error> {
         let paths = store.files(&FOLDERS, ENDINGS)?;
         let all = paths.into_iter().map(|path| Rollout::of(store, path));
-        let all: Vec<Rollout> = all.collect::<Result<_, _>>()?;
-        let mut of_threads: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut of_ids: HashMap<String, Vec<usize>> = HashMap::new();
-        for (at, rollout) in all.iter().enumerate() {
-            of_threads
-                .entry(rollout.thread.clone())
-                .or_default()
-                .push(at);
-            of_ids.entry(rollout.file.clone()).or_default().push(at);
-        }
-        Ok(Self {
+        Ok(Self::new(all.collect()))
+    }
+
+    fn new(all: Vec<Rollout>) -> Self {
+        let mut files = Self {
+            heads: BTreeMap::new(),
+            named: HashMap::new(),
+            held: Vec::new(),
             all,
-            of_threads,
-            of_ids,
-        })
+        };
+        for (at, rollout) in files.all.iter().enumerate() {
+            let head = files.heads.entry(rollout.thread.clone()).or_insert(at);
+            if rollout.continues() >= files.all[*head].continues() {
+                *head = at;
+            }
+            // Codex reads the plain file when there is a compressed one as well.
+            let named = files.named.entry(rollout.file.clone()).or_insert(at);
+            if rollout.is_plain() >= files.all[*named].is_plain() {
+                *named = at;
+            }
+        }
+        files.held = files.held_by_threads();
+        files
     }
 
     pub(super) fn sessions(&self) -> Vec<Session> {
@@ -107,22 +120,18 @@ impl Files {
         sessions
     }
 
-    /// Returns the file at which a thread continues: the newest that a revert began, or its first one.
+    /// Returns the file at which a thread continues.
     pub(super) fn head(&self, thread: &str) -> Option<usize> {
-        let of_thread = self.of_threads.get(thread)?.iter();
-        let newest = of_thread.max_by_key(|at| {
-            let rollout = &self.all[**at];
-            let revert = (rollout.file != rollout.thread).then_some(&rollout.file);
-            (revert, rollout.is_plain())
-        });
-        newest.copied()
+        self.heads.get(thread).copied()
     }
 
-    /// Returns the file to which a base refers.
-    fn named(&self, file: &str) -> Option<usize> {
-        let named = self.of_ids.get(file)?.iter();
-        // Codex reads the plain file when there is a compressed one as well.
-        named.max_by_key(|at| self.all[**at].is_plain()).copied()
+    /// Returns what comes before the records of a file, if its base is there.
+    fn before(&self, file: usize) -> Option<Segment> {
+        let base = self.all[file].base.as_ref()?;
+        Some(Segment {
+            file: *self.named.get(&base.file)?,
+            end: Some(base.end),
+        })
     }
 
     pub(super) fn chain(&self, head: usize) -> Chain {
@@ -131,75 +140,88 @@ impl Files {
             end: None,
         }];
         let mut seen = BTreeSet::from([head]);
-        let mut base = self.all[head].base.as_ref();
-        let mut is_broken = false;
-        while let Some(Base { file, end }) = base {
-            let Some(file) = self.named(file).filter(|file| seen.insert(*file)) else {
-                is_broken = true;
-                break;
-            };
-            segments.push(Segment {
-                file,
-                end: Some(*end),
-            });
-            base = self.all[file].base.as_ref();
+        let mut last = head;
+        while let Some(segment) = self
+            .before(last)
+            .filter(|segment| seen.insert(segment.file))
+        {
+            last = segment.file;
+            segments.push(segment);
         }
         segments.reverse();
         Chain {
             segments,
-            is_broken,
+            is_broken: self.all[last].base.is_some(),
         }
     }
 
-    /// Returns for each file up to which ordinal a thread of the store holds it; `Some(None)` when one holds all of it.
-    pub(super) fn held(&self) -> Vec<Option<Option<u64>>> {
-        let mut held = vec![None; self.all.len()];
-        for head in self
-            .of_threads
-            .keys()
-            .filter_map(|thread| self.head(thread))
-        {
-            for Segment { file, end } in self.chain(head).segments {
-                let known: &mut Option<Option<u64>> = &mut held[file];
-                *known = match (*known, end) {
+    /// Returns what the chains of all threads hold. What comes before a file is the same in each chain, so it is looked at once.
+    fn held_by_threads(&self) -> Vec<Held> {
+        let mut held: Vec<Held> = vec![None; self.all.len()];
+        for head in self.heads.values() {
+            let mut next = Some(Segment {
+                file: *head,
+                end: None,
+            });
+            while let Some(Segment { file, end }) = next {
+                let known = held[file];
+                held[file] = match (known, end) {
                     (Some(None), _) | (_, None) => Some(None),
                     (Some(Some(known)), Some(end)) => Some(Some(known.max(end))),
                     (None, Some(end)) => Some(Some(end)),
                 };
+                next = self.before(file).filter(|_| known.is_none());
             }
         }
         held
     }
-}
 
-impl Files {
     /// Returns for each thread a number that changes with what decides its session besides its files: which other threads hold
     /// them, and its title.
     pub(crate) fn versions(&self, titles: &Titles) -> Versions {
-        let held = self.held();
-        let versions = self.of_threads.iter().map(|(thread, files)| {
-            let mut files = files.clone();
-            let head = self.head(thread);
-            let chain = head
-                .map(|head| self.chain(head).segments)
-                .unwrap_or_default();
-            let ends: Vec<Option<u64>> = chain.iter().map(|segment| segment.end).collect();
-            files.extend(chain.iter().map(|segment| segment.file));
-            let files: Vec<_> = files
-                .into_iter()
-                .map(|file| (&self.all[file].path, held[file]))
-                .collect();
-            let version = Version::of(&(files, ends, titles.of(thread)));
-            (thread.clone(), version)
+        let mut of_threads: BTreeMap<&str, Vec<(&Path, Held)>> = BTreeMap::new();
+        for (rollout, held) in self.all.iter().zip(&self.held) {
+            let own = of_threads.entry(&rollout.thread).or_default();
+            own.push((&rollout.path, *held));
+        }
+        let chains = self.versions_of_chains();
+        let versions = of_threads.into_iter().map(|(thread, own)| {
+            let chain = self.head(thread).and_then(|head| chains[head]);
+            let version = Version::of(&(own, chain, titles.of(thread)));
+            (thread.to_owned(), version)
         });
         versions.collect()
+    }
+
+    /// Returns for each file a number that changes with its chain. As for [`Self::held_by_threads`], each file is looked at once.
+    fn versions_of_chains(&self) -> Vec<Option<u64>> {
+        // A chain that comes back to itself changes with everything.
+        let all = Version::of(&self.held).hash;
+        let mut known = vec![None; self.all.len()];
+        for head in self.heads.values() {
+            let mut walk = Vec::new();
+            let mut next = Some(*head);
+            while let Some(file) = next.filter(|file| known[*file].is_none()) {
+                known[file] = Some(all);
+                walk.push(file);
+                next = self.before(file).map(|segment| segment.file);
+            }
+            let mut chain = next.and_then(|file| known[file]);
+            for file in walk.into_iter().rev() {
+                let end = self.before(file).map(|segment| segment.end);
+                let path = &self.all[file].path;
+                chain = Some(Version::of(&(path, self.held[file], end, chain)).hash);
+                known[file] = chain;
+            }
+        }
+        known
     }
 }
 
 impl Rollout {
-    fn of(store: Store<'_>, path: PathBuf) -> Result<Self, Error> {
+    fn of(store: Store<'_>, path: PathBuf) -> Self {
         let (named_thread, file) = ids_in_name(&path);
-        let header = lines::first(store, &path, |line| {
+        let header = lines::header(store, &path, |line| {
             let payload = line.object("payload")?;
             let is_meta = line.str("type")? == "session_meta";
             is_meta.then(|| {
@@ -211,17 +233,23 @@ impl Rollout {
                         .and_then(|base| Base::of(&base)),
                 )
             })
-        })?;
+        });
         let (thread, base) = header.unwrap_or_default();
         let thread = thread.unwrap_or_else(|| named_thread.to_owned());
         // A renamed file has the id of its thread.
         let file = file.map_or_else(|| thread.clone(), str::to_owned);
-        Ok(Self {
+        Self {
             thread,
             file,
             base,
             path,
-        })
+        }
+    }
+
+    /// Returns the order of the files of a thread: the greatest is the one at which it continues.
+    fn continues(&self) -> (Option<&String>, bool) {
+        let revert = (self.file != self.thread).then_some(&self.file);
+        (revert, self.is_plain())
     }
 
     fn is_plain(&self) -> bool {

@@ -48,17 +48,17 @@ impl Dialect for Copilot {
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
         let files = store.files(&[FOLDER], &["events.jsonl"])?;
         let sessions = files.into_iter().map(|path| {
-            let id = lines::first(store, &path, |line| {
+            let id = lines::header(store, &path, |line| {
                 line.object("data")
                     .and_then(|data| string(&data, "sessionId"))
-            })?;
+            });
             let folder = path.parent().map(name_of).unwrap_or_default().into_owned();
-            Ok(Session {
+            Session {
                 id: id.unwrap_or(folder),
                 files: vec![path],
-            })
+            }
         });
-        sessions.collect()
+        Ok(sessions.collect())
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {

@@ -21,6 +21,7 @@ pub(super) fn choose(to: &mut Conversation, events: Events) {
     }
     let mut live = Vec::new();
     let mut prompts = Prompts::default();
+    let mut last_summary = None;
     for step in events.steps {
         match step {
             Step::Node(node, typed) => {
@@ -31,33 +32,40 @@ pub(super) fn choose(to: &mut Conversation, events: Events) {
                 live.push(node);
             }
             Step::Compaction(summary) => {
-                let own: HashSet<NodeId> = prompts.nodes.iter().copied().collect();
-                let gone = live.drain(..).filter(|id| !own.contains(id));
-                let gone: Vec<NodeId> = gone.collect();
+                prompts.said_before = prompts.nodes.len();
+                let older = last_summary.replace(summary);
+                let is_prompt = |id: &NodeId| to.node(*id).kind == NodeKind::User;
+                let gone = live.drain(..).filter(|id| !is_prompt(id));
+                let gone: Vec<NodeId> = older.into_iter().chain(gone).collect();
                 to.branch(BranchKind::Compacted, gone);
-                live.push(prompts.with_summary(to, summary));
             }
         }
+    }
+    // Every compaction lists all prompts again, so only the message of the last one is made.
+    if let Some(summary) = last_summary {
+        live.insert(0, prompts.with_summary(to, summary));
     }
     to.live = in_order_of_calls(to, live);
 }
 
-/// All prompts so far. Every compaction lists them again.
+/// All prompts so far.
 #[derive(Default)]
 struct Prompts {
     texts: Vec<Text>,
     nodes: Vec<NodeId>,
+    /// The number of those before the last compaction.
+    said_before: usize,
 }
 
 impl Prompts {
-    /// Returns the message that takes the place of everything so far.
+    /// Returns the message that takes the place of everything up to the last compaction.
     fn with_summary(&self, to: &mut Conversation, summary: NodeId) -> NodeId {
         let mut text = TextBuilder::default().held(
             "Some of the conversation history has been summarized to free up context.\n\n\
              You were originally given instructions from a user over one or more turns. \
              Here were the user messages:\n",
         );
-        for prompt in &self.texts {
+        for prompt in &self.texts[..self.said_before] {
             text = text.held("<user_message>\n").text(prompt);
             text = text.held("\n</user_message>\n");
         }
@@ -66,7 +74,8 @@ impl Prompts {
             text = text.text(summary);
         }
         let text = text.held("\n</summary>\n").finish();
-        let of = self.nodes.iter().copied().chain([summary]).collect();
+        let said = self.nodes[..self.said_before].iter().copied();
+        let of = said.chain([summary]).collect();
         to.make(NodeKind::User, StoredContent::text(text), of)
     }
 }

@@ -16,7 +16,7 @@ use crate::dialect::Session;
 use crate::gaps::fill_gaps;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
-use crate::sqlite::{Copies, Database, Failure, Pages, Value, text};
+use crate::sqlite::{Copies, Database, Failure, Pages, Value, number, text};
 use crate::state::FileState;
 use crate::text::Text;
 use crate::version::{Version, Versions};
@@ -32,6 +32,15 @@ struct Turn {
     time: String,
 }
 
+/// The turns of a session that a database has.
+#[derive(Default)]
+struct Turns {
+    turns: Vec<Turn>,
+    /// The length of the table as a source.
+    len: u64,
+    damage: Option<DamageKind>,
+}
+
 /// Adds the turns that are not in the log as branches.
 pub(super) fn read(
     copies: &Copies,
@@ -44,21 +53,23 @@ pub(super) fn read(
         return Ok(());
     };
     let source = to.add_table(path.clone(), "turns");
-    let copied = copies.get(store, &path)?;
-    let mut turns = match copied.ask(|database| turns(database, &session.id)) {
-        Ok((len, turns)) => {
-            to.sources[source.index()].len = len;
-            turns
-        }
-        Err(Failure::Other(error)) => return Err(error),
-        Err(Failure::Damaged) => {
-            to.report(place(source, 0, 0), DamageKind::DamagedPage);
-            let turns = salvaged(store, &path, &session.id)?;
-            let rows = turns.iter().map(|turn| turn.row + 1);
-            to.sources[source.index()].len = rows.max().unwrap_or_default();
-            turns
-        }
+    let copied = copies.get(store, &path).map_err(Failure::from);
+    let found = copied.and_then(|copied| copied.ask(|database| turns(database, &session.id)));
+    let found = match found {
+        Err(Failure::Damaged) => salvaged(store, &path, &session.id),
+        Err(Failure::Other(error)) => Err(error),
+        Ok(found) => Ok(found),
     };
+    // The log has the conversation, so a session is read without its turns as well.
+    let found = found.unwrap_or_else(|_| Turns {
+        damage: Some(DamageKind::UnreadableDatabase),
+        ..Turns::default()
+    });
+    if let Some(damage) = found.damage {
+        to.report(place(source, 0, 0), damage);
+    }
+    to.sources[source.index()].len = found.len;
+    let mut turns = found.turns;
     turns.sort_by_key(|turn| turn.number);
     let log = Log::of(to, steps)?;
     let mut cut: Vec<NodeId> = Vec::new();
@@ -144,10 +155,9 @@ fn all_versions(database: &Database) -> Result<Versions, Failure> {
         .collect())
 }
 
-/// Returns the turns of a session, and the length of the table as a source.
-fn turns(database: &Database, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
-    let mut turns = Vec::new();
-    let mut len = 0;
+/// Returns the turns of a session.
+fn turns(database: &Database, id: &str) -> Result<Turns, Failure> {
+    let mut found = Turns::default();
     let columns = database.columns("turns")?;
     let has = |column: &&str| columns.contains(*column);
     if ![
@@ -159,7 +169,7 @@ fn turns(database: &Database, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
     .iter()
     .all(has)
     {
-        return Ok((len, turns));
+        return Ok(found);
     }
     let time = if has(&"timestamp") { "timestamp" } else { "''" };
     let question = format!(
@@ -167,31 +177,34 @@ fn turns(database: &Database, id: &str) -> Result<(u64, Vec<Turn>), Failure> {
     );
     database.each(&question, [id], |row| {
         // Numbers below zero are given only on request.
-        if let Ok(number) = u64::try_from(row.get::<_, i64>(0)?) {
-            turns.push(Turn {
-                row: number,
-                number: row.get(1)?,
-                prompt: text(row, 2)?.0,
-                answer: text(row, 3)?.0,
-                time: text(row, 4)?.0,
-            });
-        }
+        let Ok(of_row) = u64::try_from(row.get::<_, i64>(0)?) else {
+            found.damage = Some(DamageKind::RowsWithoutPlace);
+            return Ok(());
+        };
+        found.turns.push(Turn {
+            row: of_row,
+            number: number(row, 1)?,
+            prompt: text(row, 2)?.0,
+            answer: text(row, 3)?.0,
+            time: text(row, 4)?.0,
+        });
         Ok(())
     })?;
     database.each("SELECT max(rowid) FROM turns", [], |row| {
         let highest = row.get::<_, Option<i64>>(0)?;
         let highest = highest.and_then(|highest| u64::try_from(highest).ok());
-        len = highest.map_or(0, |highest| highest + 1);
+        found.len = highest.map_or(0, |highest| highest + 1);
         Ok(())
     })?;
-    Ok((len, turns))
+    Ok(found)
 }
 
 /// Returns the turns of a session in the pages of a damaged database. They have the form of a number that is the row's, the id of
 /// the session, the number of the turn, and texts.
-fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Vec<Turn>, Error> {
+fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Turns, Error> {
     const COLUMNS: usize = 6;
     let mut turns: Vec<Turn> = Vec::new();
+    let mut rows = HashSet::new();
     let pages = Pages::open(store, path)?;
     let damage = pages.rows(|row| {
         let [
@@ -208,8 +221,8 @@ fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Vec<Turn>, Error>
             _ => String::new(),
         };
         let is_turn = row.values.len() == COLUMNS && session == id.as_bytes();
-        let is_new = turns.iter().all(|turn| turn.row.cast_signed() != row.rowid);
-        if let Some(number_of_row) = u64::try_from(row.rowid).ok().filter(|_| is_turn && is_new) {
+        let number_of_row = u64::try_from(row.rowid).ok().filter(|_| is_turn);
+        if let Some(number_of_row) = number_of_row.filter(|row| rows.insert(*row)) {
             turns.push(Turn {
                 row: number_of_row,
                 number: *number,
@@ -220,7 +233,15 @@ fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Vec<Turn>, Error>
         }
     });
     damage.map_err(Error::at(path))?;
-    Ok(turns)
+    Ok(Turns {
+        len: turns
+            .iter()
+            .map(|turn| turn.row + 1)
+            .max()
+            .unwrap_or_default(),
+        turns,
+        damage: Some(DamageKind::DamagedPage),
+    })
 }
 
 /// The texts of a log.

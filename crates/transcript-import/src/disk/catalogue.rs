@@ -8,6 +8,7 @@ use transcript_format::names::{is_id, project_key};
 use transcript_storage::{ReadDisk, SessionLayout};
 use uuid::Uuid;
 
+use super::open_folders::{OpenFolders, Unreadable};
 use super::sessions::{Found, Sessions};
 use super::shown::Shown;
 use crate::state::{FileState, states};
@@ -19,6 +20,8 @@ const UNKNOWN_PROJECT: &str = "unknown";
 #[derive(Debug)]
 pub(super) struct Catalogue {
     pub(super) shown: BTreeMap<PathBuf, Shown>,
+    /// Folders of the agent that cannot be read, by the names under which they are shown.
+    pub(super) unreadable: BTreeMap<PathBuf, Unreadable>,
     pub(super) sessions: Sessions,
     /// The folders and files in which a change of the list shows, as they were.
     watched: Vec<FileState>,
@@ -27,9 +30,11 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     /// Arranges sessions that were found in a home folder.
-    pub(super) fn new(disk: &dyn ReadDisk, home: &Path, sessions: Sessions) -> Self {
-        let shown = arrange(&sessions.found);
+    pub(super) fn new(disk: &OpenFolders, home: &Path, sessions: Sessions) -> Self {
+        let shown = arrange(home, &sessions.found);
+        let unreadable = disk.unreadable();
         let mut watched = BTreeSet::from([home]);
+        watched.extend(unreadable.keys().map(|folder| &**folder));
         for file in sessions.found.iter().flat_map(|found| &found.session.files) {
             let folders = file.ancestors().skip(1);
             watched.extend(folders.take_while(|folder| folder.starts_with(home)));
@@ -37,9 +42,14 @@ impl Catalogue {
         let mut watched = states(disk, watched);
         watched.extend(sessions.watched.iter().cloned());
         let now = SystemTime::now();
+        let unreadable = unreadable.into_iter().map(|(folder, problem)| {
+            let name = format!("unreadable{}", project_key(&folder.to_string_lossy()));
+            (PathBuf::from(name), problem)
+        });
         Self {
             is_settled: watched.iter().all(|state| state.is_settled(now)),
             watched,
+            unreadable: unreadable.collect(),
             shown,
             sessions,
         }
@@ -64,9 +74,13 @@ impl Catalogue {
     }
 }
 
-fn arrange(found: &[Found]) -> BTreeMap<PathBuf, Shown> {
-    let by_id = found.iter().enumerate();
-    let by_id: HashMap<&str, usize> = by_id.map(|(at, own)| (&*own.session.id, at)).collect();
+fn arrange(home: &Path, found: &[Found]) -> BTreeMap<PathBuf, Shown> {
+    let mut by_id: HashMap<&str, usize> = HashMap::new();
+    let mut keys = Vec::with_capacity(found.len());
+    for (at, own) in found.iter().enumerate() {
+        let first = *by_id.entry(&own.session.id).or_insert(at);
+        keys.push(key(home, own, first == at));
+    }
     let mut files_of_subagents: HashMap<usize, Vec<PathBuf>> = HashMap::new();
     let mut tops = Vec::with_capacity(found.len());
     for (at, own) in found.iter().enumerate() {
@@ -91,9 +105,9 @@ fn arrange(found: &[Found]) -> BTreeMap<PathBuf, Shown> {
         let project = project.filter(|project| !project.is_empty());
         let project = PathBuf::from(project.as_deref().unwrap_or(UNKNOWN_PROJECT));
         let layout = SessionLayout::CLIENT;
-        let session_id = file_id(&top.session.id);
+        let session_id = file_id(&keys[tops[at]]);
         let of_session = layout.session_of(&project.join(&session_id));
-        let agent_id = (tops[at] != at).then(|| file_id(&own.session.id));
+        let agent_id = (tops[at] != at).then(|| file_id(&keys[at]));
         let path = match &agent_id {
             Some(agent) => {
                 layout.session_of(&layout.subagents(&of_session).join(format!("agent-{agent}")))
@@ -102,6 +116,7 @@ fn arrange(found: &[Found]) -> BTreeMap<PathBuf, Shown> {
         };
         let entry = Shown {
             id: own.session.id.clone(),
+            key: keys[at].clone(),
             files: own.session.files.clone(),
             beside: own.beside.clone(),
             version: own.version,
@@ -115,17 +130,31 @@ fn arrange(found: &[Found]) -> BTreeMap<PathBuf, Shown> {
     shown
 }
 
-/// Returns the session that started a subagent, or the one that started that one; a session that is not a subagent itself.
+/// Returns the session that started a subagent, or the one that started that one; a session that is not a subagent itself. Of
+/// sessions that started each other in a circle, each stands for itself.
 fn top_of(found: &[Found], by_id: &HashMap<&str, usize>, at: usize) -> usize {
     let mut top = at;
     let mut seen = HashSet::from([at]);
     while let Some(parent) = &found[top].head.subagent_of
         && let Some(&next) = by_id.get(&**parent)
-        && seen.insert(next)
     {
+        if !seen.insert(next) {
+            return at;
+        }
         top = next;
     }
     top
+}
+
+/// Returns what distinguishes a session from all others: its id, unless a file before it has that.
+fn key(home: &Path, found: &Found, is_first: bool) -> String {
+    let session = &found.session;
+    let file = session.files.first().filter(|_| !is_first);
+    let below = file.map(|file| file.strip_prefix(home).unwrap_or(file));
+    match below {
+        Some(below) => format!("{}\n{}", session.id, below.to_string_lossy()),
+        None => session.id.clone(),
+    }
 }
 
 /// Returns an id as the name of a file: itself, if it can be one.

@@ -92,13 +92,13 @@ impl Conversions {
     /// Takes over what another process knew. It is used as far as it is still true.
     pub(super) fn remember(&self, known: BTreeMap<String, Known>) {
         let mut slots = lock(&self.slots);
-        for (id, known) in known {
+        for (key, known) in known {
             let slot = Slot {
                 known: Some(known),
                 converted: None,
             };
             slots
-                .entry(id)
+                .entry(key)
                 .or_insert_with(|| Arc::new(Mutex::new(slot)));
         }
     }
@@ -110,17 +110,17 @@ impl Conversions {
         }
         let slots = lock(&self.slots).clone();
         let now = SystemTime::now();
-        let known = slots.into_iter().filter_map(|(id, slot)| {
+        let known = slots.into_iter().filter_map(|(key, slot)| {
             // One that is being converted has nothing to say yet.
             let slot = slot.try_lock().ok()?;
             let known = slot.known.as_ref().filter(|known| known.is_settled(now));
-            Some((id, known?.clone()))
+            Some((key, known?.clone()))
         });
         Some(known.collect())
     }
 
     fn slot(&self, shown: &Shown) -> Arc<Mutex<Slot>> {
-        Arc::clone(lock(&self.slots).entry(shown.id.clone()).or_default())
+        Arc::clone(lock(&self.slots).entry(shown.key.clone()).or_default())
     }
 
     fn refreshed(
@@ -160,8 +160,8 @@ impl Conversions {
     fn keep(&self, shown: &Shown, slot: Arc<Mutex<Slot>>) {
         let dropped = {
             let mut kept = lock(&self.kept);
-            kept.retain(|(id, _)| *id != shown.id);
-            kept.push((shown.id.clone(), slot));
+            kept.retain(|(key, _)| *key != shown.key);
+            kept.push((shown.key.clone(), slot));
             (kept.len() > MAX_KEPT).then(|| kept.remove(0))
         };
         // Outside of the lock: another thread may be converting into the slot, and waits for nothing here.

@@ -6,7 +6,7 @@ use transcript_format::object::Object;
 
 use crate::dialect::Session;
 use crate::source::{Store, name_of};
-use crate::{Agent, Error, lines};
+use crate::{Agent, lines};
 
 /// The number of records in which the working folder is looked for. Agents write it into the first one.
 const MAX_RECORDS: usize = 16;
@@ -21,24 +21,24 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn of(store: Store<'_>, agent: Agent, session: &Session) -> Result<Self, Error> {
+    pub(super) fn of(store: Store<'_>, agent: Agent, session: &Session) -> Self {
         let Some(file) = session.files.first() else {
-            return Ok(Self::default());
+            return Self::default();
         };
         match agent {
-            Agent::Gemini => Ok(Self::of_gemini(store, file)),
+            Agent::Gemini => Self::of_gemini(store, file),
             _ => Self::of_records(store, file),
         }
     }
 
-    fn of_records(store: Store<'_>, file: &Path) -> Result<Self, Error> {
+    fn of_records(store: Store<'_>, file: &Path) -> Self {
         let mut left = MAX_RECORDS;
-        let head = lines::first(store, file, |record| {
+        let head = lines::header(store, file, |record| {
             left -= 1;
             let head = Self::of_record(record);
             (head.cwd.is_some() || left == 0).then_some(head)
         });
-        Ok(head?.unwrap_or_default())
+        head.unwrap_or_default()
     }
 
     fn of_record(record: &Object<'_>) -> Self {

@@ -13,6 +13,7 @@ use super::earlier_homes::{EarlierHome, EarlierHomes};
 use super::lists::Lists;
 use super::lock::lock;
 use super::memory::{Memory, MemoryFile};
+use super::open_folders::OpenFolders;
 use super::sessions::Sessions;
 use super::shown::Shown;
 use crate::codex::Codex;
@@ -31,7 +32,7 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 /// A home folder of an agent, or one file of it.
 #[derive(Debug)]
 pub(super) struct Home {
-    pub(super) disk: Arc<dyn ReadDisk>,
+    pub(super) disk: OpenFolders,
     pub(super) agent: Agent,
     pub(super) path: PathBuf,
     policy: Policy,
@@ -51,7 +52,7 @@ impl Home {
         policy: Policy,
     ) -> Self {
         Self {
-            disk,
+            disk: OpenFolders::new(disk),
             agent,
             path,
             policy,
@@ -67,7 +68,7 @@ impl Home {
     /// Returns the same home folder, with what earlier versions of its files had.
     pub(super) fn with_earlier(&self, earlier: Arc<dyn EarlierHomes>) -> Self {
         let home = Self::new(
-            Arc::clone(&self.disk),
+            Arc::clone(self.disk.whole()),
             self.agent,
             self.path.clone(),
             self.policy,
@@ -102,7 +103,7 @@ impl Home {
 
     pub(super) fn store(&self) -> Store<'_> {
         Store {
-            disk: &*self.disk,
+            disk: &self.disk,
             path: &self.path,
         }
     }
@@ -123,7 +124,7 @@ impl Home {
         known: &mut Option<(Instant, Arc<Catalogue>)>,
     ) -> io::Result<Arc<Catalogue>> {
         let sessions = Sessions::read(self.store(), self.agent, &self.shared, &self.lists);
-        let new = Catalogue::new(&*self.disk, &self.path, sessions.map_err(io_error)?);
+        let new = Catalogue::new(&self.disk, &self.path, sessions.map_err(io_error)?);
         let new = Arc::new(new);
         *known = Some((Instant::now(), Arc::clone(&new)));
         Ok(new)
@@ -136,7 +137,7 @@ impl Home {
             if checked.elapsed() < MAX_AGE {
                 return Ok(Arc::clone(catalogue));
             }
-            if catalogue.is_current(&*self.disk) {
+            if catalogue.is_current(&self.disk) {
                 *checked = Instant::now();
                 return Ok(Arc::clone(catalogue));
             }
@@ -158,14 +159,14 @@ impl Home {
     pub(super) fn convert(&self, below: &Path) -> io::Result<Arc<Converted>> {
         let shown = self.shown(below)?;
         self.conversions
-            .convert(&*self.disk, &shown, &|shown| self.read_all(shown))
+            .convert(&self.disk, &shown, &|shown| self.read_all(shown))
     }
 
     /// Returns the properties of the file of a session.
     pub(super) fn metadata(&self, below: &Path) -> io::Result<Metadata> {
         let shown = self.shown(below)?;
         self.conversions
-            .metadata(&*self.disk, &shown, &|shown| self.read_all(shown))
+            .metadata(&self.disk, &shown, &|shown| self.read_all(shown))
     }
 
     /// Reads a session, and what earlier versions of its files had. One that cannot be read adds nothing.
@@ -211,6 +212,10 @@ impl Home {
             }
             (Agent::Copilot, _) => Copilot::read_of(&self.shared, home, &session(), self.policy),
             (Agent::Gemini, _) => Gemini::read_of(home, &session(), self.policy),
+            (Agent::OpenCode, [path]) if !shown.has_folder_of_rows => {
+                let only = Store { path, ..home };
+                OpenCode::read_of(&self.shared, only, &shown.id, self.policy)
+            }
             (Agent::OpenCode, _) => OpenCode::read_of(&self.shared, home, &shown.id, self.policy),
             // No other file is looked at.
             (agent, [path]) => {

@@ -100,7 +100,7 @@ impl Known {
 /// Returns a time that distinguishes the file of a session from its source and from its own earlier self, whose number it has.
 fn created(shown: &Shown, generation: u32) -> SystemTime {
     let mut hasher = DefaultHasher::new();
-    hasher.write(shown.id.as_bytes());
+    hasher.write(shown.key.as_bytes());
     // In the first second of 1970, in which no real file was created.
     let nanos = hasher.finish() % 1_000_000;
     UNIX_EPOCH + Duration::from_nanos(nanos * 1000 + u64::from(generation % 1000))

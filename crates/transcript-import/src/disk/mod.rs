@@ -10,6 +10,7 @@ mod known;
 mod lists;
 mod lock;
 mod memory;
+mod open_folders;
 mod sessions;
 mod shown;
 
@@ -35,8 +36,9 @@ pub use earlier_homes::{EarlierHome, EarlierHomes};
 /// A disk on which each session of an agent's home folder is a file of our own format.
 ///
 /// Below the home folder are the files `<project>/<session id>.jsonl`, and `<project>/<session id>/subagents/agent-<id>.jsonl` for
-/// subagents with a file of their own. The project is the name that Claude Code gives to the working folder, or `unknown`. Nothing else
-/// is there, and nothing outside of the home folder.
+/// subagents with a file of their own. The project is the name that Claude Code gives to the working folder, or `unknown`. Of several
+/// files with one id, the first has the id, and each other one an id that its path makes. A folder of the agent that cannot be read
+/// is a folder here that cannot be read. Nothing else is there, and nothing outside of the home folder.
 ///
 /// A file is made when something asks for it, from its source files as they are then, and again when they change: the same source
 /// makes the same bytes. Its time is that of the newest source file. If it is not its earlier self with lines appended, it gets
@@ -116,7 +118,7 @@ impl ImportDisk {
     /// Returns the disk that has the home folder.
     #[must_use]
     pub fn source_disk(&self) -> &Arc<dyn ReadDisk> {
-        &self.0.disk
+        self.0.disk.whole()
     }
 
     /// Returns the paths below the home folder of the files that show the sessions, as they are now.
@@ -211,7 +213,15 @@ impl ReadDisk for ImportDisk {
         } else {
             self.0.catalogue()?
         };
-        let entries = entries_below(below, catalogue.shown.keys());
+        if let Some(problem) = catalogue.unreadable.get(below) {
+            return Err(problem.error());
+        }
+        let within: Vec<PathBuf> = catalogue
+            .unreadable
+            .keys()
+            .map(|name| name.join("?"))
+            .collect();
+        let entries = entries_below(below, catalogue.shown.keys().chain(&within));
         let entries = match entries {
             // The home folder is there, even without a session.
             Err(_) if below.as_os_str().is_empty() => Vec::new(),

@@ -44,24 +44,19 @@ impl Sessions {
         shared: &Shared,
         lists: &Lists,
     ) -> Result<Self, Error> {
-        let mut sessions = match agent {
-            Agent::Codex => Self::of_codex(store)?,
-            Agent::OpenCode => Self::of_opencode(store, shared, lists)?,
+        match agent {
+            Agent::Codex => Self::of_codex(store),
+            Agent::OpenCode => Self::of_opencode(store, shared, lists),
             Agent::Copilot => {
-                let (versions, watched) = turns_of_copilot(store, shared, lists)?;
+                let (versions, watched) = turns_of_copilot(store, shared, lists);
                 let sessions = Self::of_records(store, agent, &versions)?;
-                Self {
+                Ok(Self {
                     watched,
                     ..sessions
-                }
+                })
             }
-            agent => Self::of_records(store, agent, &Versions::new())?,
-        };
-        let mut seen = HashSet::new();
-        // Of the files that a newer OpenCode moved into its database, the database counts.
-        let found = &mut sessions.found;
-        found.retain(|found| seen.insert(found.session.id.clone()));
-        Ok(sessions)
+            agent => Self::of_records(store, agent, &Versions::new()),
+        }
     }
 
     fn of_codex(store: Store<'_>) -> Result<Self, Error> {
@@ -72,7 +67,7 @@ impl Sessions {
         let found = Codex::sessions_of(&files).into_iter();
         let found = found.map(|session| Found::of_records(store, Agent::Codex, session, &versions));
         Ok(Self {
-            found: found.collect::<Result<_, _>>()?,
+            found: found.collect(),
             watched: vec![index],
             rollouts: Some((files, titles)),
         })
@@ -82,7 +77,7 @@ impl Sessions {
         let found = dialect(agent).sessions(store)?.into_iter();
         let found = found.map(|session| Found::of_records(store, agent, session, versions));
         Ok(Self {
-            found: found.collect::<Result<_, _>>()?,
+            found: found.collect(),
             ..Self::default()
         })
     }
@@ -104,7 +99,11 @@ impl Sessions {
             sessions.found.extend(found);
             sessions.watched.extend(list.files);
         }
+        // Of the files that a newer OpenCode moved into its database, the database counts.
+        let ids = sessions.found.iter().map(|found| found.session.id.clone());
+        let ids: HashSet<String> = ids.collect();
         let older = OpenCode::list_of_files(store)?.into_iter();
+        let older = older.filter(|(session, _)| !ids.contains(&session.id));
         let older = older.map(|(session, listed)| Found {
             has_folder_of_rows: true,
             ..Found::of_listed(session, listed, &[])
@@ -115,19 +114,14 @@ impl Sessions {
 }
 
 impl Found {
-    fn of_records(
-        store: Store<'_>,
-        agent: Agent,
-        session: Session,
-        versions: &Versions,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            head: Head::of(store, agent, &session)?,
+    fn of_records(store: Store<'_>, agent: Agent, session: Session, versions: &Versions) -> Self {
+        Self {
+            head: Head::of(store, agent, &session),
             beside: beside(agent, &session),
             version: versions.get(&session.id).copied(),
             has_folder_of_rows: false,
             session,
-        })
+        }
     }
 
     fn of_listed(session: Session, listed: opencode::Listed, files: &[PathBuf]) -> Self {
@@ -172,34 +166,34 @@ fn beside(agent: Agent, session: &Session) -> Vec<PathBuf> {
     found.unwrap_or_default()
 }
 
-/// Returns versions of the sessions of Copilot CLI by their turns in its database, and the files of that.
+/// Returns versions of the sessions of Copilot CLI by their turns in its database, and the files of that. The sessions are read
+/// without a database that cannot be read.
 #[cfg(feature = "sqlite")]
 fn turns_of_copilot(
     store: Store<'_>,
     shared: &Shared,
     lists: &Lists,
-) -> Result<(Versions, Vec<FileState>), Error> {
+) -> (Versions, Vec<FileState>) {
     let path = store.path.join(crate::copilot::DATABASE);
     let file = FileState::of(store.disk, &path);
     if !store.disk.is_file(&path) {
-        return Ok((Versions::new(), vec![file]));
+        return (Versions::new(), vec![file]);
     }
     let list = lists.get(store, &path, || {
         let (versions, files) = crate::copilot::versions(&shared.copies, store, &path)?;
         let versions = versions.into_iter();
         let sessions = versions.map(opencode::Listed::of_version).collect();
         Ok(opencode::List { files, sessions })
-    })?;
+    });
+    let Ok(list) = list else {
+        return (Versions::new(), vec![file]);
+    };
     let versions = list.sessions.into_iter();
     let versions = versions.filter_map(|listed| Some((listed.id, listed.version?)));
-    Ok((versions.collect(), list.files))
+    (versions.collect(), list.files)
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn turns_of_copilot(
-    _: Store<'_>,
-    _: &Shared,
-    _: &Lists,
-) -> Result<(Versions, Vec<FileState>), Error> {
-    Ok((Versions::new(), Vec::new()))
+fn turns_of_copilot(_: Store<'_>, _: &Shared, _: &Lists) -> (Versions, Vec<FileState>) {
+    (Versions::new(), Vec::new())
 }

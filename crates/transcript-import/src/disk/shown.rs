@@ -10,6 +10,8 @@ use crate::version::Version;
 pub(super) struct Shown {
     /// The id of the agent.
     pub(super) id: String,
+    /// What distinguishes it from all other sessions: the id, with the path of a second file of the same id.
+    pub(super) key: String,
     /// Its files.
     pub(super) files: Vec<PathBuf>,
     /// Files beside them that say something about it, such as its title. They need not be there.

@@ -94,24 +94,30 @@ impl Chain<'_> {
         }
     }
 
-    /// Puts the prompts that made messages repeat where they were said.
+    /// Puts the prompts that made messages repeat where they were said: before the first later node.
     fn put_inherited(&mut self, chapters: &mut [Vec<NodeId>]) {
-        for id in std::mem::take(&mut self.inherited) {
-            if std::mem::replace(&mut self.taken[id.index()], true) {
-                continue;
+        let Some(last) = chapters.len().checked_sub(1) else {
+            return;
+        };
+        let mut inherited = std::mem::take(&mut self.inherited);
+        inherited.retain(|id| !std::mem::replace(&mut self.taken[id.index()], true));
+        inherited.sort_by_key(|id| self.of.node(*id).origin);
+        let mut inherited = inherited.into_iter().peekable();
+        for (number, chapter) in chapters.iter_mut().enumerate() {
+            let mut all = Vec::with_capacity(chapter.len());
+            for id in chapter.drain(..) {
+                let origin = self.of.node(id).origin;
+                while let Some(prompt) =
+                    inherited.next_if(|prompt| self.of.node(*prompt).origin < origin)
+                {
+                    all.push(prompt);
+                }
+                all.push(id);
             }
-            let origin = self.of.node(id).origin;
-            let is_later = |other: &NodeId| self.of.node(*other).origin > origin;
-            let place = chapters.iter().enumerate().find_map(|(number, chapter)| {
-                let at = chapter.iter().position(is_later)?;
-                Some((number, at))
-            });
-            let last = chapters.len().checked_sub(1);
-            let place = place.or_else(|| last.map(|last| (last, chapters[last].len())));
-            match place {
-                Some((number, at)) => chapters[number].insert(at, id),
-                None => self.taken[id.index()] = false,
+            if number == last {
+                all.extend(&mut inherited);
             }
+            *chapter = all;
         }
     }
 }

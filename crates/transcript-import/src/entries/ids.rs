@@ -18,15 +18,30 @@ pub(super) enum Origin {
     Made(u32),
 }
 
-/// Returns the origin of a node. `line` is the number of its line.
-pub(super) fn origin_of(of: &Conversation, id: NodeId, line: u32) -> Origin {
-    let Some(place) = of.node(id).origin else {
-        return Origin::Made(line);
-    };
-    let same = id
-        .before()
-        .take_while(|id| of.node(*id).origin == Some(place));
-    Origin::Stored(place, u32::try_from(same.count()).unwrap_or(u32::MAX))
+/// For each node the number of those before it with the same origin.
+#[derive(Debug)]
+pub(super) struct Repeats(Vec<u32>);
+
+impl Repeats {
+    pub(super) fn of(of: &Conversation) -> Self {
+        let mut repeats: Vec<u32> = Vec::with_capacity(of.ids().len());
+        let mut before = None;
+        for id in of.ids() {
+            let origin = of.node(id).origin;
+            let last = repeats.last().filter(|_| origin == before);
+            repeats.push(last.map_or(0, |last| last.saturating_add(1)));
+            before = origin;
+        }
+        Self(repeats)
+    }
+
+    /// Returns the origin of a node. `line` is the number of its line.
+    pub(super) fn origin_of(&self, of: &Conversation, id: NodeId, line: u32) -> Origin {
+        match of.node(id).origin {
+            Some(place) => Origin::Stored(place, self.0[id.index()]),
+            None => Origin::Made(line),
+        }
+    }
 }
 
 /// Returns the id of a line. `kind` distinguishes lines that come from one node.

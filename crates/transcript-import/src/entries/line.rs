@@ -12,11 +12,11 @@ use transcript_format::object::{JsonKind, Raw};
 use transcript_format::time;
 use uuid::Uuid;
 
-use super::ids::{ResponseNodes, line_id, origin_of, response_id};
+use super::ids::{ResponseNodes, line_id, response_id};
 use super::plan::{Line, Planned, Standing, UnknownRecords, What};
 use crate::Error;
 use crate::content::{Content, Image, ImageData};
-use crate::conversation::{Conversation, Damage, DamageKind, Node, NodeId, NodeKind, Usage};
+use crate::conversation::{Conversation, Damage, Node, NodeId, NodeKind, Usage};
 use crate::place::Place;
 use crate::text::Text;
 
@@ -137,7 +137,9 @@ impl<'e> Writing<'e> {
         }
         let line = self.plan.lines.get(at as usize);
         let (kind, origin) = match line.map(|line| (line.what, line.parent)) {
-            Some((What::Node(id, _), _)) => ("node", origin_of(self.of(), id, at)),
+            Some((What::Node(id, _), _)) => {
+                ("node", self.plan.repeats.origin_of(self.of(), id, at))
+            }
             // A boundary follows from the line before it.
             Some((What::Boundary, Some(parent))) => return self.boundary_id(parent),
             _ => ("line", super::ids::Origin::Made(at)),
@@ -147,7 +149,7 @@ impl<'e> Writing<'e> {
 
     fn boundary_id(self, parent: u32) -> Uuid {
         let origin = match self.plan.lines.get(parent as usize).map(|line| line.what) {
-            Some(What::Node(id, _)) => origin_of(self.of(), id, parent),
+            Some(What::Node(id, _)) => self.plan.repeats.origin_of(self.of(), id, parent),
             _ => super::ids::Origin::Made(parent),
         };
         line_id(self.of(), &self.plan.session_id, "boundary", origin)
@@ -170,7 +172,7 @@ impl<'e> Writing<'e> {
         match damage {
             Some(damage) => self
                 .at_place(damage.place)
-                .with("damage", damage_name(damage.kind)),
+                .with("damage", damage.kind.name()),
             None => self.of_agent(),
         }
     }
@@ -398,7 +400,7 @@ impl<'e> Writing<'e> {
         let last = std::iter::once(first)
             .chain(own.map(|(_, id)| id))
             .find(is_last);
-        let origin = origin_of(self.of(), first, line.response);
+        let origin = self.plan.repeats.origin_of(self.of(), first, line.response);
         response_id(self.of(), ResponseNodes { first, last }, origin)
     }
 
@@ -450,24 +452,4 @@ fn usage_json(usage: Usage) -> ObjectBuf {
         .with("cache_creation_input_tokens", usage.cache_write)
         .with("cache_read_input_tokens", usage.cache_read)
         .with("output_tokens", usage.output)
-}
-
-/// Returns the name of a kind of damage in engine lines and reports.
-#[must_use]
-pub const fn damage_name(kind: DamageKind) -> &'static str {
-    match kind {
-        DamageKind::ByteOrderMark => "byte-order-mark",
-        DamageKind::InvalidUtf8 => "invalid-utf-8",
-        DamageKind::SharedLine => "shared-line",
-        DamageKind::TornRecord => "torn-record",
-        DamageKind::NoRecord => "no-record",
-        DamageKind::TooLong => "too-long",
-        DamageKind::TornCompression => "torn-compression",
-        DamageKind::LostParent => "lost-parent",
-        DamageKind::ParentCycle => "parent-cycle",
-        DamageKind::MissingBase => "missing-base",
-        DamageKind::MissingHeader => "missing-header",
-        DamageKind::DamagedPage => "damaged-page",
-        DamageKind::DamagedLog => "damaged-log",
-    }
 }

@@ -21,8 +21,7 @@ use std::path::PathBuf;
 use crate::Error;
 use crate::conversation::{Conversation, NodeId};
 
-pub use line::damage_name;
-
+use ids::Repeats;
 use plan::{Planned, What};
 
 /// What the lines of a conversation are of.
@@ -46,6 +45,7 @@ impl Entries {
     pub fn new(conversation: Conversation, subject: Subject<'_>) -> Self {
         let (lines, unknown) = plan::plan(&conversation, subject.elsewhere);
         Self(Planned {
+            repeats: Repeats::of(&conversation),
             conversation,
             session_id: subject.session_id.to_owned(),
             agent_id: subject.agent_id.map(str::to_owned),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use transcript_format::time;
 
 use super::chain::{Step, chain, is_made_summary};
+use super::ids::Repeats;
 use crate::Agent;
 use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind};
 use crate::place::Place;
@@ -18,6 +19,7 @@ pub(super) struct Planned {
     pub(super) agent_id: Option<String>,
     pub(super) lines: Vec<Line>,
     pub(super) unknown: Vec<UnknownRecords>,
+    pub(super) repeats: Repeats,
 }
 
 /// A line, and what decides its bytes.

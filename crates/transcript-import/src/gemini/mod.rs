@@ -5,13 +5,14 @@
 
 mod log;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
 use crate::conversation::{BranchKind, Conversation, NodeId, Usage};
 use crate::dialect::{Dialect, Policy, Session};
-use crate::source::{Store, name_of};
+use crate::source::{Store, is_file_name, name_of};
 use crate::strings::string;
 use crate::{Agent, Error, document, lines};
 
@@ -42,25 +43,27 @@ impl Dialect for Gemini {
 
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
         let mut sessions: Vec<Session> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for path in store.files(&[FOLDER], &[".jsonl", DOCUMENT_ENDING])? {
             let name = name_of(&path);
             if is_document(&path) && !name.starts_with("session-") {
                 continue;
             }
             let id = if is_document(&path) {
-                document::begin(store, &path, |document| string(document, "sessionId"))?
+                document::header(store, &path, |document| string(document, "sessionId"))
             } else {
-                lines::first(store, &path, |line| string(line, "sessionId"))?
+                lines::header(store, &path, |line| string(line, "sessionId"))
             };
             let stem = name.rsplit_once('.').map_or(&*name, |(stem, _)| stem);
             let id = id.unwrap_or_else(|| stem.to_owned());
-            match sessions.iter_mut().find(|session| session.id == id) {
-                Some(session) => session.files.push(path),
-                None => sessions.push(Session {
-                    id,
-                    files: vec![path],
-                }),
-            }
+            let place = *places.entry(id).or_insert_with_key(|id| {
+                sessions.push(Session {
+                    id: id.clone(),
+                    files: Vec::new(),
+                });
+                sessions.len() - 1
+            });
+            sessions[place].files.push(path);
         }
         Ok(sessions)
     }
@@ -111,8 +114,12 @@ fn is_document(path: &Path) -> bool {
 fn subagents(store: Store<'_>, session: &Session) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for folder in session.files.iter().filter_map(|path| path.parent()) {
+        // An id is what a file says: one with a separator would lead to other folders.
+        if !is_file_name(&session.id) {
+            continue;
+        }
         let folder = folder.join(&session.id);
-        if session.id.is_empty() || !store.disk.is_folder(&folder) {
+        if !store.disk.is_folder(&folder) {
             continue;
         }
         let of_session = Store {

@@ -1,14 +1,17 @@
 //! The tables of a whole database.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use transcript_format::object::Object;
 
 use super::rows::{Info, Revert, Row, Rows};
-use crate::conversation::{Conversation, Holds, Part, Usage};
+use crate::Error;
+use crate::conversation::{Conversation, DamageKind, Holds, Part, Usage};
 use crate::place::{Place, SourceId};
-use crate::sqlite::{Database, Failure, text};
+use crate::sqlite::{Database, Failure, number, quoted, text};
 use crate::strings::string;
 
 /// Tables with rows of sessions that are known and hold no text of the conversation.
@@ -34,6 +37,8 @@ struct Table {
     source: SourceId,
     /// Its columns; none when there is no such table.
     columns: BTreeSet<String>,
+    /// Whether rows were asked for that have no place.
+    has_rows_without_place: Cell<bool>,
 }
 
 impl<'d> Tables<'d> {
@@ -47,9 +52,16 @@ impl<'d> Tables<'d> {
             let columns = database.columns(name)?;
             let source = to.add_table(path.to_owned(), name);
             if !columns.is_empty() {
+                if !database.has_row_numbers(name) {
+                    return Err(without_numbers(path, name).into());
+                }
                 to.sources[source.index()].len = len_of(database, name)?;
             }
-            Ok(Table { source, columns })
+            Ok(Table {
+                source,
+                columns,
+                has_rows_without_place: Cell::default(),
+            })
         };
         Ok(Self {
             session: table("session")?,
@@ -74,16 +86,18 @@ impl<'d> Tables<'d> {
         }
         self.database.each(question, parameters, |row| {
             let (data, is_utf8) = text(row, 4)?;
-            if let Some(place) = place(of.source, row.get(0)?) {
-                take(Row {
-                    place,
-                    id: text(row, 1)?.0,
-                    of: text(row, 2)?.0,
-                    order: row.get(3)?,
-                    data,
-                    is_utf8,
-                });
-            }
+            let Some(place) = place(of.source, row.get(0)?) else {
+                of.has_rows_without_place.set(true);
+                return Ok(());
+            };
+            take(Row {
+                place,
+                id: text(row, 1)?.0,
+                of: text(row, 2)?.0,
+                order: number(row, 3)?,
+                data,
+                is_utf8,
+            });
             Ok(())
         })
     }
@@ -138,11 +152,8 @@ impl<'d> Tables<'d> {
             let field = |at: usize| -> rusqlite::Result<Option<String>> {
                 Ok(Some(text(row, at)?.0).filter(|text| !text.is_empty()))
             };
-            let number = |at| -> rusqlite::Result<u64> {
-                let number: Option<i64> = row.get(at)?;
-                Ok(number
-                    .and_then(|number| u64::try_from(number).ok())
-                    .unwrap_or_default())
+            let tokens = |at| -> rusqlite::Result<u64> {
+                Ok(u64::try_from(number(row, at)?).unwrap_or_default())
             };
             let of_json = |text: Option<String>, read: &dyn Fn(&Object<'_>) -> Option<String>| {
                 let text = text?;
@@ -151,11 +162,11 @@ impl<'d> Tables<'d> {
             let revert = field(8)?;
             let revert = revert.as_deref().and_then(|text| Object::parse(text).ok());
             let usage = Usage {
-                input: number(9)?,
-                output: number(10)?,
-                reasoning: number(11)?,
-                cache_read: number(12)?,
-                cache_write: number(13)?,
+                input: tokens(9)?,
+                output: tokens(10)?,
+                reasoning: tokens(11)?,
+                cache_read: tokens(12)?,
+                cache_write: tokens(13)?,
             }
             .of_separate_thoughts();
             let info = Info {
@@ -265,6 +276,16 @@ impl Rows for Tables<'_> {
     }
 
     fn others(&mut self, to: &mut Conversation) -> Result<(), Failure> {
+        for table in [&self.session, &self.message, &self.part, &self.event] {
+            if table.has_rows_without_place.get() {
+                let start = Place {
+                    source: table.source,
+                    offset: 0,
+                    len: 0,
+                };
+                to.report(start, DamageKind::RowsWithoutPlace);
+            }
+        }
         let path = to.source(self.session.source).path.clone();
         for name in self.database.tables()? {
             let columns = self.database.columns(&name)?;
@@ -274,8 +295,17 @@ impl Rows for Tables<'_> {
             let Some(key) = key.filter(|_| !is_read) else {
                 continue;
             };
-            let source = to.add_table(path.clone(), &name);
             let quoted = quoted(&name);
+            if !self.database.has_row_numbers(&name) {
+                // Its rows have no place, so they are counted and not mapped.
+                let question = format!("SELECT 1 FROM {quoted} WHERE {key} = ?1");
+                self.database.each(&question, [&self.id], |_| {
+                    to.unknown(&name);
+                    Ok(())
+                })?;
+                continue;
+            }
+            let source = to.add_table(path.clone(), &name);
             let mut places = Vec::new();
             let question = format!("SELECT rowid FROM {quoted} WHERE {key} = ?1 ORDER BY rowid");
             self.database.each(&question, [&self.id], |row| {
@@ -294,6 +324,14 @@ impl Rows for Tables<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns that the rows of a table cannot be told apart.
+fn without_numbers(path: &Path, table: &str) -> Error {
+    let reason = format!(
+        "the rows of its table {table} have no numbers, and OpenCode writes none like that; export the session with OpenCode"
+    );
+    Error::at(path)(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
 /// Returns the place of a row. Numbers below zero, which SQLite gives only on request, are not read.
@@ -316,9 +354,4 @@ fn len_of(database: &Database, table: &str) -> Result<u64, Failure> {
         Ok(())
     })?;
     Ok(len)
-}
-
-/// Returns a name for use in a question.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

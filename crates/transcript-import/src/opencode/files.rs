@@ -12,7 +12,7 @@ use crate::conversation::Conversation;
 use crate::dialect::Session;
 use crate::document;
 use crate::place::{Place, SourceId};
-use crate::source::{Store, name_of};
+use crate::source::{Store, is_file_name, name_of};
 
 /// The folder of the files of older versions.
 pub(super) const FILES_FOLDER: &str = "storage";
@@ -39,25 +39,26 @@ pub(super) fn sessions(store: Store<'_>) -> Result<Vec<Session>, Error> {
 }
 
 /// Returns what the file of a session says about where it is shown.
-pub(super) fn describe(store: Store<'_>, session: &Session) -> Result<Listed, Error> {
+pub(super) fn describe(store: Store<'_>, session: &Session) -> Listed {
     let describe = |info: &Object<'_>| {
         let info = Info::of_json(info);
         Some((info.directory, info.parent))
     };
     let file = session.files.first();
-    let described = file.map(|file| document::begin(store, file, describe));
-    let (directory, parent) = described.transpose()?.flatten().unwrap_or_default();
-    Ok(Listed {
+    let described = file.and_then(|file| document::header(store, file, describe));
+    let (directory, parent) = described.unwrap_or_default();
+    Listed {
         id: session.id.clone(),
         directory,
         parent,
         version: None,
-    })
+    }
 }
 
 /// Returns the id that a file is named after.
 fn id_of(path: &Path) -> String {
-    name_of(path).trim_end_matches(".json").to_owned()
+    let name = name_of(path);
+    name.strip_suffix(".json").unwrap_or(&name).to_owned()
 }
 
 /// The files of one session.
@@ -80,12 +81,12 @@ impl Files {
             of_session.push(row(store, path, "", to)?);
         }
         let mut messages = Vec::new();
-        for path in files(store, &root.join("message").join(&session.id))? {
+        for path in files(store, &root.join("message"), &session.id)? {
             messages.push(row(store, &path, "", to)?);
         }
         let mut parts = Vec::new();
         for message in &messages {
-            for path in files(store, &root.join("part").join(&message.id))? {
+            for path in files(store, &root.join("part"), &message.id)? {
                 parts.push(row(store, &path, &message.id, to)?);
             }
         }
@@ -100,12 +101,14 @@ impl Files {
     }
 }
 
-fn files(store: Store<'_>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    if !store.disk.is_folder(folder) {
+/// Returns the files in the folder that is named after an id.
+fn files(store: Store<'_>, above: &Path, id: &str) -> Result<Vec<PathBuf>, Error> {
+    let folder = above.join(id);
+    if !is_file_name(id) || !store.disk.is_folder(&folder) {
         return Ok(Vec::new());
     }
     let of_folder = Store {
-        path: folder,
+        path: &folder,
         ..store
     };
     of_folder.files(&[""], &[".json"])

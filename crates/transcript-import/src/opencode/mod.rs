@@ -128,10 +128,10 @@ impl OpenCode {
     pub(crate) fn list_of_files(store: Store<'_>) -> Result<Vec<(Session, Listed)>, Error> {
         let sessions = files::sessions(store)?.into_iter();
         let described = sessions.map(|session| {
-            let listed = files::describe(store, &session)?;
-            Ok((session, listed))
+            let listed = files::describe(store, &session);
+            (session, listed)
         });
-        described.collect()
+        Ok(described.collect())
     }
 
     /// Reads one session of a store.

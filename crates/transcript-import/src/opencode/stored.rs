@@ -60,7 +60,7 @@ fn hashes_of_rows(database: &Database) -> Result<HashMap<String, DefaultHasher>,
     let mut hashes: HashMap<String, DefaultHasher> = HashMap::new();
     for (table, key, changing) in TABLES {
         let known = database.columns(table)?;
-        if !known.contains(key) {
+        if !known.contains(key) || !database.has_row_numbers(table) {
             continue;
         }
         let is_known = |column: &&&str| match **column {

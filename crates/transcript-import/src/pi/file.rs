@@ -1,6 +1,7 @@
 //! The records of a session file of Pi.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use transcript_format::object::{Object, Raw};
 
@@ -21,6 +22,8 @@ pub(super) struct File {
     pub(super) entries: Vec<Entry>,
     pub(super) has_header: bool,
     policy: Policy,
+    /// The last entry with each id.
+    by_id: HashMap<Id, usize>,
 }
 
 /// A record that is part of the tree.
@@ -54,6 +57,7 @@ impl File {
             entries: Vec::new(),
             has_header: false,
             policy,
+            by_id: HashMap::new(),
         }
     }
 
@@ -115,8 +119,7 @@ impl File {
         let target = Id::of(&edit.str("targetId").unwrap_or_default());
         let replacement = edit.object("replacement");
         if let Some(replacement) = &replacement {
-            let mut before = self.entries.iter().rev();
-            let edited = before.find(|entry| entry.link.id == target);
+            let edited = self.by_id.get(&target).map(|at| &self.entries[*at]);
             let first = edited.and_then(|entry| entry.nodes.first().copied());
             let first = first.map(|id| nodes.to.node(id));
             let role = match first.map(|node| node.kind) {
@@ -211,6 +214,7 @@ impl Reading for File {
             _ => Role::Fact,
         };
         let nodes = NodeIds::from(nodes.all);
+        self.by_id.insert(id, self.entries.len());
         self.entries.push(Entry {
             link: Link {
                 id,

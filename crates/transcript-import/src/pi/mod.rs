@@ -36,14 +36,14 @@ impl Dialect for Pi {
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
         let files = store.files(&[FOLDER], &[".jsonl"])?;
         let sessions = files.into_iter().map(|path| {
-            let header = lines::first(store, &path, |line| Some(id_of(line)))?.flatten();
+            let header = lines::header(store, &path, |line| Some(id_of(line))).flatten();
             let id = header.unwrap_or_else(|| id_in_name(&name_of(&path)).to_owned());
-            Ok(Session {
+            Session {
                 id,
                 files: vec![path],
-            })
+            }
         });
-        sessions.collect()
+        Ok(sessions.collect())
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 use transcript_storage::TemporaryFolder;
@@ -11,6 +12,9 @@ use transcript_storage::TemporaryFolder;
 use super::copy::{COPY_NAME, copy};
 use crate::Error;
 use crate::source::Store;
+
+/// The maximum length of a value in bytes: 256 MiB, that of a line.
+const MAX_VALUE_LEN: i32 = 256 << 20;
 
 /// A copy of a database, open for questions.
 #[derive(Debug)]
@@ -70,26 +74,41 @@ impl Database {
         ask().map_err(|error| failure(&self.path, error))
     }
 
-    /// Returns the names of its tables.
+    /// Returns the names of its tables. Views and tables without pages of their own are none: a question to them can take any time.
     pub(crate) fn tables(&self) -> Result<Vec<String>, Failure> {
         let mut names = Vec::new();
-        let question = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+        let question =
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name";
         self.each(question, [], |row| {
-            names.push(row.get(0)?);
+            names.push(text(row, 0)?.0);
             Ok(())
         })?;
         Ok(names)
     }
 
-    /// Returns the names of the columns of a table; none when there is no such table.
+    /// Returns the names of the columns of a [table](Self::tables); none when there is no such table.
     pub(crate) fn columns(&self, table: &str) -> Result<BTreeSet<String>, Failure> {
         let mut names = BTreeSet::new();
+        if !self.tables()?.iter().any(|name| name == table) {
+            return Ok(names);
+        }
         self.each("SELECT name FROM pragma_table_info(?1)", [table], |row| {
-            names.insert(row.get(0)?);
+            names.insert(text(row, 0)?.0);
             Ok(())
         })?;
         Ok(names)
     }
+
+    /// Returns whether the rows of a table have numbers.
+    pub(crate) fn has_row_numbers(&self, table: &str) -> bool {
+        let question = format!("SELECT rowid FROM {}", quoted(table));
+        self.connection.prepare(&question).is_ok()
+    }
+}
+
+/// Returns a name for use in a question.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
@@ -102,6 +121,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cell_size_check", true)?;
+    // A column can be computed, and from little any length.
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_LEN)?;
     // Opens the log of changes, which is possible only while it has a name.
     connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
     connection.pragma_update(None, "query_only", true)?;
@@ -117,6 +138,20 @@ fn failure(path: &Path, error: rusqlite::Error) -> Failure {
         }
         _ => Failure::Other(Error::at(path)(std::io::Error::other(error))),
     }
+}
+
+/// Returns a column as a number: that of a text or a fraction, and 0 for what is none.
+pub(crate) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => number,
+        ValueRef::Real(number) => number as i64,
+        ValueRef::Text(text) => {
+            let text = std::str::from_utf8(text).ok();
+            text.and_then(|text| text.trim().parse().ok())
+                .unwrap_or_default()
+        }
+        ValueRef::Blob(_) | ValueRef::Null => 0,
+    })
 }
 
 /// Returns a column as text, and whether it was UTF-8.

@@ -11,5 +11,5 @@ mod pages;
 mod wal;
 
 pub(crate) use copies::Copies;
-pub(crate) use database::{Database, Failure, text};
+pub(crate) use database::{Database, Failure, number, quoted, text};
 pub(crate) use pages::{PageDamage, Pages, Value};

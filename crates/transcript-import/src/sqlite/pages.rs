@@ -3,7 +3,7 @@
 //! The pages are those of the database with the newest versions in its log. Rows lie in leaf pages; a long row continues in
 //! pages that follow each other as a list.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(crate) struct Pages {
     /// The bytes of a page that SQLite uses.
     usable: usize,
     count: u32,
+    /// The number of pages that the file has.
+    in_file: u32,
     /// The number of pages that the header of the database claims.
     claimed: u32,
 }
@@ -69,8 +71,9 @@ impl Pages {
         let log_path = beside(path, WAL_ENDING);
         let log = match store.disk.open_to_read(&log_path) {
             Err(error) if is_absent(&error) => None,
-            file => Some(file.map_err(Error::at(&log_path))?),
+            file => Some(file.and_then(regular).map_err(Error::at(&log_path))?),
         };
+        let file = regular(file).map_err(Error::at(path))?;
         Self::new(file, log).map_err(Error::at(path))
     }
 
@@ -104,6 +107,7 @@ impl Pages {
             page_len,
             usable: page_len - reserved,
             count: in_file.max(in_log),
+            in_file,
             claimed: if is_known { claimed } else { 0 },
         })
     }
@@ -130,9 +134,10 @@ impl Pages {
         damage.extend(at.map(PageDamage::Log));
         let free = self.free_pages()?;
         let mut page = Vec::new();
-        for number in 1..=self.count {
+        let mut left = self.budget();
+        for number in self.numbers() {
             self.read(number, &mut page)?;
-            let is_whole = self.leaf(number, &page, &mut take)?;
+            let is_whole = self.leaf(number, &page, &mut left, &mut take)?;
             let offset = u64::from(number - 1) * self.page_len as u64;
             if !is_whole && offset < self.len && !free.contains(&number) {
                 damage.push(PageDamage::Page(offset));
@@ -142,6 +147,21 @@ impl Pages {
             damage.push(PageDamage::End);
         }
         Ok(damage)
+    }
+
+    /// Returns the numbers of the pages that are somewhere: a log can claim any number of pages.
+    fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        let of_log = self.log.iter().flat_map(|(_, wal)| wal.pages.keys());
+        let beyond = of_log.copied().filter(|number| *number > self.in_file);
+        let beyond: BTreeSet<u32> = beyond.filter(|number| *number <= self.count).collect();
+        (1..=self.in_file.min(self.count)).chain(beyond)
+    }
+
+    /// Returns how many bytes all rows may have: they share none, except with old versions.
+    fn budget(&self) -> u64 {
+        const MAX_VERSIONS: u64 = 16;
+        let pages = self.numbers().count() as u64;
+        pages * self.page_len as u64 * MAX_VERSIONS
     }
 
     /// Returns the pages that are not in use, as far as their list can be read. They may be empty, and may hold older rows.
@@ -179,20 +199,34 @@ impl Pages {
         Ok(())
     }
 
-    /// Takes the rows of a page, if it is a leaf of a table. Returns `false` when the page is damaged.
-    fn leaf(&self, number: u32, page: &[u8], take: &mut impl FnMut(StoredRow)) -> io::Result<bool> {
+    /// Takes the rows of a page, if it is a leaf of a table. Returns `false` when the page is damaged. `left` is how many bytes of
+    /// rows may still be read.
+    fn leaf(
+        &self,
+        number: u32,
+        page: &[u8],
+        left: &mut u64,
+        take: &mut impl FnMut(StoredRow),
+    ) -> io::Result<bool> {
         let start = if number == 1 { HEADER_LEN } else { 0 };
         if page[start] != LEAF {
             return Ok(page.iter().any(|byte| *byte != 0));
         }
         let cells = usize::from(u16::from_be_bytes([page[start + 3], page[start + 4]]));
         let mut is_whole = true;
+        let mut offsets = HashSet::new();
         for cell in 0..cells {
             let at = start + LEAF_HEADER_LEN + 2 * cell;
             let pointer = page.get(at..at + 2);
             let offset = pointer.map(|at| usize::from(u16::from_be_bytes([at[0], at[1]])));
+            // Each row has a place of its own.
+            let offset = offset.filter(|offset| offsets.insert(*offset));
             let bytes = offset.and_then(|offset| page.get(offset..self.usable));
-            match bytes.map(|bytes| self.cell(bytes)).transpose()?.flatten() {
+            match bytes
+                .map(|bytes| self.cell(bytes, left))
+                .transpose()?
+                .flatten()
+            {
                 Some(row) => take(row),
                 None => is_whole = false,
             }
@@ -201,7 +235,7 @@ impl Pages {
     }
 
     /// Reads a row; `None` when no row begins with these bytes.
-    fn cell(&self, mut bytes: &[u8]) -> io::Result<Option<StoredRow>> {
+    fn cell(&self, mut bytes: &[u8], left: &mut u64) -> io::Result<Option<StoredRow>> {
         let (Some(len), Some(rowid)) = (varint(&mut bytes), varint(&mut bytes)) else {
             return Ok(None);
         };
@@ -213,13 +247,18 @@ impl Pages {
         let Some(start) = bytes.get(..local) else {
             return Ok(None);
         };
+        // Rows do not overlap either.
+        if *left == 0 {
+            return Ok(None);
+        }
+        *left = left.saturating_sub(local as u64);
         let mut payload = start.to_vec();
         if local < len {
             let Some(next) = bytes.get(local..local + 4) else {
                 return Ok(None);
             };
             let next = u32::from_be_bytes([next[0], next[1], next[2], next[3]]);
-            self.follow(next, len, &mut payload)?;
+            self.follow(next, len, left, &mut payload)?;
         }
         let values = values(&payload);
         Ok(values.map(|values| StoredRow {
@@ -240,10 +279,17 @@ impl Pages {
     }
 
     /// Appends the rest of a row, up to the first page that is not there.
-    fn follow(&self, mut next: u32, len: usize, payload: &mut Vec<u8>) -> io::Result<()> {
+    fn follow(
+        &self,
+        mut next: u32,
+        len: usize,
+        left: &mut u64,
+        payload: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let mut page = Vec::new();
-        // Each page adds bytes, so a list in a circle ends as well.
-        while payload.len() < len && next != 0 && next <= self.count {
+        // Each page takes from what is left, so a list in a circle ends as well.
+        while payload.len() < len && next != 0 && next <= self.count && *left > 0 {
+            *left = left.saturating_sub(self.page_len as u64);
             self.read(next, &mut page)?;
             next = u32::from_be_bytes([page[0], page[1], page[2], page[3]]);
             let part = &page[4..self.usable];
@@ -252,6 +298,15 @@ impl Pages {
         }
         Ok(())
     }
+}
+
+/// Refuses what is not a regular file: it has no bytes at an offset.
+fn regular(file: Arc<dyn ReadFile>) -> io::Result<Arc<dyn ReadFile>> {
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let reason = "not a regular file";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 
 /// Reads the values of a row; `None` when its head is damaged. A value whose bytes are missing in part is cut.

@@ -15,6 +15,9 @@ mod gemini;
 mod gemini_document;
 mod growth;
 mod handover;
+mod hostile;
+#[cfg(feature = "sqlite")]
+mod hostile_sqlite;
 mod lengths;
 mod memory;
 #[cfg(feature = "sqlite")]
@@ -25,9 +28,12 @@ mod opencode_damage;
 mod opencode_list;
 #[cfg(feature = "sqlite")]
 mod opencode_store;
+#[cfg(feature = "sqlite")]
+mod opencode_writing;
 mod pi;
 mod qwen;
 mod shared;
 mod shared_damage;
 mod support;
 mod tokens;
+mod writing;

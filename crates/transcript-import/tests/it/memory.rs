@@ -253,6 +253,20 @@ fn a_revert_of_codex_in_a_new_file_and_a_fork_show() {
 }
 
 #[test]
+fn a_fork_of_what_another_thread_of_codex_reverted_shows_in_that_one() {
+    const FORK: &str = "01a21081-f9a1-72e1-9353-def3505cd903";
+    let home = home_of_codex();
+    let base = |end: u64| json!({"thread_id": THREAD, "end_ordinal_exclusive": end});
+    let put = |name: &str, id: &str, end: u64| {
+        let name = format!("sessions/2026/01/03/rollout-2026-01-03T03-04-05-{name}.jsonl");
+        let meta = json!({"id": id, "cwd": "/w", "history_base": base(end)});
+        home.put(&name, &rollout(end, &meta, &["instead"]));
+    };
+    put(&format!("{THREAD}_{LATER}"), THREAD, 2);
+    check_second_file(&home, &format!("-w/{THREAD}.jsonl"), || put(FORK, FORK, 3));
+}
+
+#[test]
 fn a_second_file_of_gemini_shows() {
     let home = Home::of(Agent::Gemini);
     let session = |minute: u64, text: &str| {

@@ -264,14 +264,17 @@ fn damaged_codex_stores_are_what_codex_sends_and_at_least_that_recovered() {
                 assert_eq!(live, sent(&session["live"], Agent::Codex), "{case:?}");
             }
             let recovered = read(Agent::Codex, &store, id, Policy::Recover).expect("it is read");
-            let live: BTreeSet<String> = markers(&items(&recovered)["live"].to_string())
-                .into_iter()
-                .collect();
-            let lost: Vec<String> = names(session, "clientMarkers")
-                .difference(&live)
-                .cloned()
-                .collect();
-            assert!(lost.is_empty(), "{case:?}: {lost:?}");
+            // What is recovered stands among what Codex sends and changes nothing of it, except that a result that is there
+            // takes the place of the one that Codex makes up.
+            let recovered = sent(&items(&recovered)["live"], Agent::Codex);
+            let mut rest = recovered.iter();
+            for item in sent(&session["live"], Agent::Codex) {
+                let is_made_up = item.get("output").is_some_and(|output| output == "aborted");
+                assert!(
+                    is_made_up || rest.any(|other| *other == item),
+                    "{case:?}: {item:?}"
+                );
+            }
         }
     }
     // The file of one thread is missing: nothing of it is left.
