@@ -6,123 +6,12 @@ Hands conversations over to a client and asks the client itself what it makes of
 client continues the session (Codex through its app server, which must list the thread with its title; Claude Code with `--print --resume`). A scripted server on this
 machine takes the request. The request must have the items that were handed over, but for what the report lists. Prints what differs, and exits with 1 then. Run it
 without a network, such as in `unshare -rn sh -c 'ip link set lo up; …'`."""
-import argparse, http.server, json, os, pathlib, subprocess, sys, tempfile, threading
+import argparse, json, os, pathlib, subprocess, sys, tempfile
+
+from agent_clients import AppServer, ScriptedModel, TIMEOUT, blocks_of, config, item_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROMPT = "the next prompt"
-ANSWER = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "answer", "annotations": []}]}
-USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-TIMEOUT = 60
-
-
-MESSAGE = [
-    {"type": "message_start", "message": {"id": "m1", "type": "message", "role": "assistant", "model": "mock", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "answer"}},
-    {"type": "content_block_stop", "index": 0},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
-    {"type": "message_stop"},
-]
-
-
-class Model(http.server.BaseHTTPRequestHandler):
-    """answers every request with one text"""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.server.requests.append(json.loads(body))
-        events = MESSAGE if "messages" in self.path else [
-            {"type": "response.created", "response": {"id": "r1"}},
-            {"type": "response.output_item.done", "output_index": 0, "item": ANSWER},
-            {"type": "response.completed", "response": {"id": "r1", "status": "completed", "output": [ANSWER], "usage": USAGE}},
-        ]
-        text = "".join("event: %s\ndata: %s\n\n" % (event["type"], json.dumps(event)) for event in events)
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def do_GET(self):
-        self.send_response(404)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-class AppServer:
-    """the app server of Codex, over its input and output"""
-
-    def __init__(self, codex, home, cwd):
-        environment = {"HOME": str(home.parent), "CODEX_HOME": str(home), "PATH": os.environ["PATH"]}
-        self.process = subprocess.Popen([codex, "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=cwd, env=environment, text=True)
-        self.timer = threading.Timer(TIMEOUT, self.process.kill)
-        self.timer.start()
-        self.number = 0
-        self.call("initialize", {"clientInfo": {"name": "handover", "title": "handover", "version": "1"}})
-        self.send({"method": "initialized"})
-
-    def send(self, message):
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def messages(self):
-        for line in self.process.stdout:
-            yield json.loads(line)
-        raise RuntimeError("Codex ended")
-
-    def call(self, method, parameters):
-        self.number += 1
-        self.send({"id": self.number, "method": method, "params": parameters})
-        for message in self.messages():
-            if message.get("id") == self.number and "method" not in message:
-                if "error" in message:
-                    raise RuntimeError("%s: %s" % (method, message["error"]))
-                return message["result"]
-
-    def wait(self, method):
-        for message in self.messages():
-            if message.get("method") == method:
-                return message
-
-    def close(self):
-        self.timer.cancel()
-        self.process.kill()
-        self.process.wait()
-
-
-def config(port):
-    return f"""model = "mock-model"
-model_provider = "mock"
-approval_policy = "never"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[model_providers.mock]
-name = "mock"
-base_url = "http://127.0.0.1:{port}/v1"
-wire_api = "responses"
-requires_openai_auth = false
-"""
-
-
-def text_of(content):
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in content or [] if "text" in part)
-
-
-def item_of(item):
-    kind = item.get("type", "message")
-    if kind == "message":
-        return {"kind": item["role"], "text": text_of(item["content"])}
-    if kind == "function_call":
-        return {"kind": "tool_call", "name": item["name"], "callId": item["call_id"], "input": json.loads(item["arguments"])}
-    if kind == "custom_tool_call":
-        return {"kind": "tool_call", "name": item["name"], "callId": item["call_id"], "input": item["input"]}
-    if kind in ("function_call_output", "custom_tool_call_output"):
-        return {"kind": "tool_result", "callId": item["call_id"], "output": text_of(item["output"])}
-    return {"kind": kind}
 
 
 def expected(items, report):
@@ -153,18 +42,7 @@ def sent(request):
 
 def sent_by_claude_code(request):
     """the blocks of a request up to the next prompt, without those that Claude Code adds"""
-    items = []
-    for message in request["messages"]:
-        content = message["content"]
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            if block["type"] == "text" and not block["text"].startswith("<system-reminder>"):
-                items.append({"kind": message["role"], "text": block["text"]})
-            elif block["type"] == "tool_use":
-                items.append({"kind": "tool_call", "name": block["name"], "callId": block["id"], "input": block["input"]})
-            elif block["type"] == "tool_result":
-                items.append({"kind": "tool_result", "callId": block["tool_use_id"], "output": text_of(block["content"])})
-            elif block["type"] != "text":
-                items.append({"kind": block["type"]})
+    items = [item for item in blocks_of(request) if not item.get("text", "").startswith("<system-reminder>")]
     return items[: next(number for number, item in enumerate(items) if item.get("text") == PROMPT)]
 
 
@@ -193,14 +71,11 @@ def with_additions(items, report):
 
 def ask_codex(program, home, cwd, written, title):
     """the request of Codex, or what is wrong with its list"""
-    server = AppServer(program, home, cwd)
-    try:
+    with AppServer(program, home, cwd) as server:
         listed = [thread for thread in server.call("thread/list", {})["data"] if thread["id"] == written["sessionId"]]
         server.call("thread/resume", {"threadId": written["sessionId"]})
         server.call("turn/start", {"threadId": written["sessionId"], "input": [{"type": "text", "text": PROMPT}]})
         server.wait("turn/completed")
-    finally:
-        server.close()
     if not listed:
         return "it is not listed"
     if listed[0].get("name") != title:
@@ -225,19 +100,13 @@ def ask(client, program, example, case):
         folder = pathlib.Path(folder).resolve()
         home, cwd = folder / "home", folder / "work"
         home.mkdir(), cwd.mkdir()
-        model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
-        model.requests = []
-        threading.Thread(target=model.serve_forever, daemon=True).start()
-        try:
-            (home / "config.toml").write_text(config(model.server_port))
+        with ScriptedModel(fixed="answer") as model:
+            (home / "config.toml").write_text(config(model.port))
             given = json.dumps({"live": case["items"]})
             command = [example, client, home, cwd, case["case"]]
             written = json.loads(subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout)
             title = "Handed over: " + case["case"]
-            wrong = ask_codex(program, home, cwd, written, title) if is_codex else ask_claude_code(program, home, cwd, written, model.server_port)
-        finally:
-            model.shutdown()
-            model.server_close()
+            wrong = ask_codex(program, home, cwd, written, title) if is_codex else ask_claude_code(program, home, cwd, written, model.port)
     if wrong:
         return wrong
     wanted, take = list(expected(case["items"], written["report"])), sent if is_codex else sent_by_claude_code
