@@ -204,7 +204,7 @@ fn check_second_file(home: &Home, shown: &str, change: impl FnOnce()) {
 const THREAD: &str = "01a21081-f9a1-72e1-9353-def3505cd901";
 const LATER: &str = "01a21081-f9a1-72e1-9353-def3505cd902";
 
-fn rollout(ordinal: u64, meta: Value, texts: &[&str]) -> String {
+fn rollout(ordinal: u64, meta: &Value, texts: &[&str]) -> String {
     let meta = json!({"timestamp": "2026-01-02T03:04:05.000Z", "ordinal": ordinal, "type": "session_meta", "payload": meta});
     let items = texts.iter().zip(ordinal + 1..).map(|(text, ordinal)| {
         let content = json!([{"type": "input_text", "text": text}]);
@@ -219,7 +219,7 @@ fn home_of_codex() -> Home {
     let name = format!("sessions/2026/01/02/rollout-2026-01-02T03-04-05-{THREAD}.jsonl");
     home.put(
         &name,
-        &rollout(0, json!({"id": THREAD, "cwd": "/w"}), &["one", "two"]),
+        &rollout(0, &json!({"id": THREAD, "cwd": "/w"}), &["one", "two"]),
     );
     home
 }
@@ -248,7 +248,7 @@ fn a_revert_of_codex_in_a_new_file_and_a_fork_show() {
         let name =
             format!("sessions/2026/01/03/rollout-2026-01-03T03-04-05-{THREAD}_{LATER}.jsonl");
         let meta = json!({"id": THREAD, "cwd": "/w", "history_base": base});
-        home.put(&name, &rollout(2, meta, &["instead"]));
+        home.put(&name, &rollout(2, &meta, &["instead"]));
     });
 }
 

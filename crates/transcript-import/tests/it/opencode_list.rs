@@ -112,12 +112,13 @@ fn the_next_process_reads_an_unchanged_database_not_at_all_and_of_a_changed_one_
 fn every_change_of_a_row_changes_only_the_properties_of_its_session() {
     let mut database = three();
     let (disk, _) = counted(database.path());
-    let changes: [(&str, &dyn Fn(&mut Database)); 5] = [
+    type Change<'c> = &'c dyn Fn(&mut Database);
+    let changes: [(&str, Change<'_>); 5] = [
         ("a text of the same length", &|database| {
             database.execute("UPDATE part SET data = replace(data, 'one', 'two'), time_updated = 99 WHERE id = 'prt_001_0'");
         }),
         ("a title", &|database| {
-            database.execute("UPDATE session SET title = 'another' WHERE id = 'ses_1'")
+            database.execute("UPDATE session SET title = 'another' WHERE id = 'ses_1'");
         }),
         ("a revert", &|database| {
             database.execute(
@@ -125,7 +126,7 @@ fn every_change_of_a_row_changes_only_the_properties_of_its_session() {
             );
         }),
         ("rows that are gone", &|database| {
-            database.delete("ses_1", 2)
+            database.delete("ses_1", 2);
         }),
         ("an event", &|database| {
             let part = json!({"id": "prt_009_0", "messageID": "msg_009", "type": "text", "text": "only in an event"});
