@@ -18,6 +18,7 @@ use crate::catalogue::{Piece, VersionId};
 use crate::database::add_database;
 use crate::error::{AtPath, Error, ErrorKind};
 use crate::file_content::{Problem, base_version, fingerprint, read_file, state_of};
+use crate::files::Summarize;
 use crate::frame::{Dictionary, Effort};
 use crate::home_files::find_home;
 use crate::live_files::{LiveFile, LiveFiles};
@@ -43,9 +44,6 @@ const DEFAULT_PACK_LEN: u64 = 256 << 20;
 const FAST_EFFORT_BYTES: u64 = 128 << 20;
 /// The maximum number of attempts to read a file that changes while it is read.
 const MAX_ATTEMPTS: usize = 3;
-
-/// Describes a file for [`CaptureOptions::summarize`].
-type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
 
 /// Options of a capture.
 #[derive(Clone, Default)]

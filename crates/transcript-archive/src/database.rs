@@ -16,7 +16,7 @@ use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error};
 use crate::file_content::{Problem, base_version, fingerprint, read_file, state_of};
-use crate::files::lock;
+use crate::files::{Summarize, lock};
 use crate::live_files::{LiveDatabase, LiveFile};
 use crate::packer::Packer;
 use crate::record::{FileState, Hash, Hasher, Version};
@@ -187,7 +187,7 @@ pub(crate) fn add_database(
     packer: &mut Packer<'_>,
     database: &LiveDatabase,
     now: SystemTime,
-    summarize: Option<&(dyn Fn(&Path) -> Vec<u8> + Send + Sync)>,
+    summarize: Option<&Summarize>,
     done: Option<&AtomicU64>,
 ) -> Result<AddedDatabase, Problem> {
     let added = try_add_database(packer, database, now, summarize, done);
@@ -201,7 +201,7 @@ fn try_add_database(
     packer: &mut Packer<'_>,
     database: &LiveDatabase,
     now: SystemTime,
-    summarize: Option<&(dyn Fn(&Path) -> Vec<u8> + Send + Sync)>,
+    summarize: Option<&Summarize>,
     done: Option<&AtomicU64>,
 ) -> Result<AddedDatabase, Problem> {
     let parts = parts_of(database);

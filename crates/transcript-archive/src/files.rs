@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transcript_storage::{Disk, File};
 
+/// Describes a file for [`CaptureOptions::summarize`].
+pub(crate) type Summarize = dyn Fn(&Path) -> Vec<u8> + Send + Sync;
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The mutexes guard caches, which a panic of another thread does not invalidate.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

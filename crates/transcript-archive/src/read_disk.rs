@@ -107,6 +107,13 @@ impl ArchiveDisk {
         Some(self.layout.virtual_path(&name))
     }
 
+    /// Returns the time of a path that is one of [`as_of`](Self::as_of).
+    #[must_use]
+    pub fn time_of(&self, path: &Path) -> Option<SystemTime> {
+        let millis = self.layout.path_in_archive(path)?.until?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
+    }
+
     /// Returns the versions of a file, the oldest first; none if it is not archived.
     ///
     /// # Errors

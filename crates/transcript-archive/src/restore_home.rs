@@ -167,7 +167,14 @@ impl Archive {
             let is_same = |(path, version): &(PathBuf, VersionId)| {
                 self.existing(path, *version).is_ok_and(|is_same| is_same)
             };
-            if targets.iter().all(is_same) {
+            // A log that this version lacks has later changes, unless it is empty.
+            let is_later_log = |path: &PathBuf| {
+                let found = self.disk.link_metadata(path);
+                !found.is_ok_and(|found| found.len == 0)
+                    && targets.iter().all(|(target, _)| target != path)
+            };
+            let mut logs = agent_files::DATABASE_ENDINGS.into_iter().filter_map(there);
+            if !logs.any(|log| is_later_log(&log)) && targets.iter().all(is_same) {
                 restored.present += targets.len() as u64;
             } else {
                 let kind = ErrorKind::Exists(Existing::Other);

@@ -63,10 +63,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    session::roots(ui)?;
-    let places = ui.places_to_keep()?;
+    let places = &session::roots(ui)?.places;
     if args.install {
-        return install(ui, &places);
+        return install(ui, places);
     }
     let is_there = |place: &&RootPlace| RealDisk.is_folder(&place.folder);
     let (there, missing): (Vec<&RootPlace>, Vec<&RootPlace>) = places.iter().partition(is_there);

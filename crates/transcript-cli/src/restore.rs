@@ -89,7 +89,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             .filter(|_| part.root.ends_with("projects"));
         let days = config.and_then(cleanup_days);
         kept = kept.or(days);
-        let options = renewed(options.clone(), days.filter(|_| args.renew));
+        let mut options = renewed(options.clone(), days.filter(|_| args.renew));
+        if let Some(time) = part.last_seen.filter(|_| args.as_of.is_none()) {
+            options = options.as_of(time);
+        }
         let archive = part.archive.archive()?;
         restored.add(match &part.of {
             PartOf::Sessions(sessions) => {
@@ -159,6 +162,9 @@ struct RestorePart {
     /// The folder of projects to write to, or the home folder of an agent.
     root: PathBuf,
     of: PartOf,
+    /// When the sessions were last captured, if they were deleted since from a database that is still captured: its newest version
+    /// lacks them.
+    last_seen: Option<SystemTime>,
 }
 
 /// What is restored of an archive.
@@ -207,14 +213,19 @@ fn named_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             }
             None => PartOf::Sessions(name_of(archive, &path).into_iter().collect()),
         };
+        let last_seen = archive.time_of(&path);
         let is_added = parts.iter_mut().any(|part| {
-            part.root == root && part.archive.folder() == archive.folder() && part.of.add(&of)
+            part.root == root
+                && part.archive.folder() == archive.folder()
+                && part.last_seen == last_seen
+                && part.of.add(&of)
         });
         if !is_added {
             parts.push(RestorePart {
                 archive: Arc::clone(archive),
                 root,
                 of,
+                last_seen,
             });
         }
     }
@@ -245,6 +256,7 @@ fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             archive: Arc::clone(archive.disk()),
             root: to.clone(),
             of: PartOf::Home(agent.to_string(), None),
+            last_seen: None,
         });
         return Ok(parts.collect());
     }
@@ -272,6 +284,7 @@ fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             } else {
                 PartOf::All
             },
+            last_seen: None,
         })
     });
     parts.collect()

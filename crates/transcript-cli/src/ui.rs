@@ -170,12 +170,6 @@ impl Ui {
         })
     }
 
-    /// Returns the roots to capture.
-    pub(crate) fn places_to_keep(&self) -> Result<Vec<RootPlace>> {
-        let known = &self.roots()?.known;
-        Ok(known.choose_to_keep(&self.asked_agents, &self.asked_roots)?)
-    }
-
     /// Returns the agents that `--agent` names.
     pub(crate) fn asked_agents(&self) -> &[String] {
         &self.asked_agents

@@ -119,11 +119,13 @@ impl<D: ReadDisk + ?Sized> LocalDisk for SessionsDisk<D> {
 }
 
 impl<D: Disk + ?Sized> SessionsDisk<D> {
-    /// Returns the disk to change a file on, unless it is a session of another agent.
+    /// Returns the disk to change a file on, unless it is a session of another agent. Folders of the agent itself are folders as any other.
     fn to_change(&self, path: &Path) -> io::Result<&D> {
         match self.homes.maker_at(path) {
-            Some(maker) => Err(io::Error::new(io::ErrorKind::Unsupported, why_not(maker))),
-            None => Ok(&self.disk),
+            Some(maker) if !self.disk.is_folder(path) => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, why_not(maker)))
+            }
+            _ => Ok(&self.disk),
         }
     }
 }

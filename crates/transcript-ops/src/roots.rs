@@ -271,28 +271,6 @@ impl KnownRoots {
         }
     }
 
-    /// Returns the roots to capture: those of [`choose_of`](Self::choose_of), and without an agent and without a folder the home folders of
-    /// all agents, also of those whose sessions are shown only on request.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn choose_to_keep(
-        &self,
-        agents: &[String],
-        asked: &[PathBuf],
-    ) -> Result<Vec<RootPlace>, Failure> {
-        let mut places = self.choose_of(agents, asked)?;
-        if agents.is_empty() && asked.is_empty() {
-            let known: Vec<Option<Arc<str>>> =
-                places.iter().map(|place| place.maker.clone()).collect();
-            places.extend(
-                self.found_homes()
-                    .filter(|place| !known.contains(&place.maker)),
-            );
-        }
-        Ok(places)
-    }
-
     /// Returns the home folders of agents on this machine, and those that are gone and have an archive.
     fn found_homes(&self) -> impl Iterator<Item = RootPlace> {
         let homes = agent_homes().into_iter();

@@ -31,6 +31,8 @@ pub struct Conversation<'s> {
     chapters: Option<&'s [EntryNo]>,
     /// The title above it; `None` for the main conversation.
     pub(crate) title: Option<String>,
+    /// The reason why a branch is not in the conversation, in a word, if that is known.
+    pub(crate) branch_reason: Option<String>,
 }
 
 impl<'s> Conversation<'s> {
@@ -78,6 +80,7 @@ impl<'s> Conversation<'s> {
             in_context: seen.count(),
             chapters: None,
             title: None,
+            branch_reason: None,
         }
     }
 
@@ -86,6 +89,13 @@ impl<'s> Conversation<'s> {
     #[must_use]
     pub fn with_chapters(mut self, boundaries: &'s [EntryNo]) -> Self {
         self.chapters = Some(boundaries);
+        self
+    }
+
+    /// Gives a branch the reason why it is not in the conversation, in a word.
+    #[must_use]
+    pub(crate) fn with_branch_reason(mut self, reason: Option<&str>) -> Self {
+        self.branch_reason = reason.map(str::to_owned);
         self
     }
 

@@ -357,10 +357,13 @@ impl<'o, 'p, P: Send> Writer<'o, 'p, P> {
         for number in new {
             let branch = &self.shown.conversations[number];
             let entries = count(branch.entries, "entry");
-            let first = self.first_text(branch)?;
+            let reason = branch.branch_reason.as_deref();
+            let reason = reason.map(|reason| self.escaping.one_line(reason));
+            let facts = [reason, Some(entries), self.first_text(branch)?];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
             let title = html! {
                 summary {
-                    span.go { "Another branch leaves here · " (entries) @if let Some(first) = first { " · " (first) } }
+                    span.go { "Another branch leaves here · " (facts.join(" · ")) }
                     span.back { "Back to the conversation" }
                 }
             };

@@ -64,6 +64,10 @@ impl SessionPart {
         parts
     }
 
+    fn first_entry(&self) -> Option<EntryNo> {
+        self.path.entries.first().map(|entry| entry.entry_no())
+    }
+
     /// Returns the title above it; `None` for the main conversation.
     fn title(&self, file: &ShownFile<'_>, reasons: &BranchReasons) -> Option<String> {
         match &self.kind {
@@ -71,8 +75,7 @@ impl SessionPart {
             PartKind::Sidechain(origin) => Some(agent_title(origin, file.escaping)),
             PartKind::Branch { from } => {
                 let entries = count(self.path.entries.len(), "entry");
-                let first = self.path.entries.first().map(|entry| entry.entry_no());
-                let branch = reasons.title(file.index, first);
+                let branch = reasons.title(file.index, self.first_entry());
                 let branch = file.escaping.one_line(&branch);
                 Some(match from {
                     Some(from) => {
@@ -173,9 +176,10 @@ impl<'s> ShownSession<'s> {
                 PartKind::Main => session.main.push(numbered(shown, file.chapters)),
                 PartKind::Branch { from } => {
                     session.leaves_at.push(*from);
-                    session
-                        .branches
-                        .push(numbered(shown, file.other_chapters()));
+                    let first = part.first_entry();
+                    let reason = first.and_then(|first| reasons.of(file.index, first));
+                    let shown = numbered(shown, file.other_chapters());
+                    session.branches.push(shown.with_branch_reason(reason));
                 }
                 PartKind::Sidechain(origin) => {
                     session.origins.push(origin.clone());

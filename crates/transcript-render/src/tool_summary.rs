@@ -72,7 +72,8 @@ impl CallOutcome {
                 let mut lists = ["todos", "plan", "items"].into_iter();
                 lists.find_map(|key| todos(input, key))
             }),
-            _ => change(does, input, output).map(Self::Diff),
+            does if has_outcome(does) => change(does, input, output).map(Self::Diff),
+            _ => None,
         };
         shown.unwrap_or(Self::Text)
     }

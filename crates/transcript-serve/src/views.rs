@@ -1,8 +1,11 @@
 //! The pages of the server around its sessions: the list, hits of a search, usage.
 
+use std::sync::Arc;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use transcript_catalog::usage::{By, Row};
 use transcript_format::units::{grouped, size};
+use transcript_ops::agents::CLAUDE_CODE;
 use transcript_ops::search::{SearchRun, SearchSettings, with_search};
 use transcript_ops::usage::{CountedUsage, UsageSettings, with_usage};
 use transcript_ops::{Failure, Selection};
@@ -77,14 +80,27 @@ pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
     };
     let shown = if all { usize::MAX } else { MAX_LISTED_SESSIONS };
     let sessions = listing.rows.iter().filter(|row| row.has_file).count();
-    let has_roots = options.context.roots().len() > 1;
+    let rows = listing.rows.iter().filter(|row| row.has_file).take(shown);
+    let rows: Vec<ListedRow<'_>> = rows.map(|row| ListedRow::new(row, options)).collect();
+    let columns = Columns {
+        roots: rows.iter().any(|row| row.root.is_some()),
+        agents: rows.iter().any(|row| row.maker.is_some()),
+    };
     let content = html! {
         p.facts { (count(sessions, "session")) }
         table.sessions {
-            thead { tr { th { "Session" } @if has_roots { th { "Root" } } th { "Folder" } th { "Last message" } th.number { "Entries" } th.number { "Size" } } }
-            tbody {
-                @for row in listing.rows.iter().filter(|row| row.has_file).take(shown) { (session_row(row, options)) }
+            thead {
+                tr {
+                    th { "Session" }
+                    @if columns.agents { th { "Agent" } }
+                    @if columns.roots { th { "Root" } }
+                    th { "Folder" }
+                    th { "Last message" }
+                    th.number { "Entries" }
+                    th.number { "Size" }
+                }
             }
+            tbody { @for row in &rows { (session_row(row, columns, options)) } }
         }
         @if sessions > shown { p { a href="./?all" { "All " (sessions) " sessions" } } }
         @for problem in listing.problems.iter().take(5) { p.gap { (problem) } }
@@ -92,12 +108,40 @@ pub(crate) fn list(options: &ServeOptions, all: bool) -> String {
     page("Sessions", "./", "", &content)
 }
 
-fn session_row(row: &SessionRow, options: &ServeOptions) -> Markup {
-    let root = options.context.root_name(&row.path);
+/// A session of the list.
+struct ListedRow<'l> {
+    row: &'l SessionRow,
+    /// The name of its root, if several are in use.
+    root: Option<Arc<str>>,
+    /// The agent that wrote it; `None` for Claude Code.
+    maker: Option<&'static str>,
+}
+
+impl<'l> ListedRow<'l> {
+    fn new(row: &'l SessionRow, options: &ServeOptions) -> Self {
+        Self {
+            row,
+            root: options.context.root_name(&row.path),
+            maker: options.context.maker(&row.path),
+        }
+    }
+}
+
+/// The columns of the list that only some lists have.
+#[derive(Clone, Copy)]
+struct Columns {
+    roots: bool,
+    agents: bool,
+}
+
+fn session_row(listed: &ListedRow<'_>, columns: Columns, options: &ServeOptions) -> Markup {
+    let ListedRow { row, root, maker } = listed;
+    let root = root.as_deref();
     html! {
         tr {
-            td { a href=(address(root.as_deref(), &row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
-            @if let Some(root) = &root { td { (Escaping::Visible.one_line(root)) } }
+            td { a href=(address(root, &row.project, &row.session_id)) { (title(row)) } @if let Some(state) = row.state { span.state { (state.name()) } } }
+            @if columns.agents { td { (maker.unwrap_or(CLAUDE_CODE)) } }
+            @if columns.roots { td { (Escaping::Visible.one_line(root.unwrap_or_default())) } }
             td { (row.cwd.as_deref().map_or_else(|| row.project.clone(), |cwd| options.render.below_home(cwd))) }
             td.time { (minute(row.modified_millis(), options.render.time_zone()).unwrap_or_default()) }
             td.number { @if let Some(messages) = row.messages { (grouped(messages)) } }
@@ -220,8 +264,12 @@ pub(crate) fn usage(options: &ServeOptions) -> String {
         is_live_only: true,
         ..UsageSettings::default()
     };
-    let has_roots = options.context.roots().len() > 1;
-    let has_agents = !options.context.agent_homes().is_empty();
+    let homes = options.context.agent_homes();
+    let has_agents = !homes.is_empty();
+    // A root of another agent has its row by agent.
+    let roots = options.context.roots().iter();
+    let own_roots = roots.filter(|root| homes.maker_of_home(root.store.root()).is_none());
+    let has_roots = own_roots.count() > 1;
     let counted = with_usage(&settings, &options.context, |counted| {
         tables(&counted, has_roots, has_agents)
     });
@@ -231,11 +279,11 @@ pub(crate) fn usage(options: &ServeOptions) -> String {
 
 fn tables(counted: &CountedUsage<'_>, has_roots: bool, has_agents: bool) -> Markup {
     let tables = [
-        (By::Day, "By day"),
-        (By::Model, "By model"),
-        (By::Project, "By project"),
-        (By::Root, "By root"),
-        (By::Maker, "By agent"),
+        (By::Day, "day"),
+        (By::Model, "model"),
+        (By::Project, "project"),
+        (By::Root, "root"),
+        (By::Maker, "agent"),
     ];
     let is_shown = |by: &By| match by {
         By::Root => has_roots,
@@ -246,9 +294,9 @@ fn tables(counted: &CountedUsage<'_>, has_roots: bool, has_agents: bool) -> Mark
     html! {
         @for (by, name) in tables {
             @let shown = counted.rows(&[by]);
-            h2 { (name) }
+            h2 { "By " (name) }
             table.sessions {
-                thead { tr { th { (by.name()) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
+                thead { tr { th { (name) } th.number { "Requests" } th.number { "Tokens in" } th.number { "Out" } th.number { "Cost" } } }
                 tbody {
                     // Times are in order: the newest comes first here.
                     @if by.is_time() {

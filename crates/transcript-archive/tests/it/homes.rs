@@ -235,6 +235,9 @@ fn what_was_cut_in_place_is_in_an_earlier_version() {
     let then = disk.as_of(&path, first).unwrap();
     assert_eq!(disk.read(&then, 1 << 20).unwrap(), before.as_bytes());
     assert_eq!(disk.newest(&then), Some(path.clone()));
+    let time = disk.time_of(&then).unwrap();
+    assert_eq!(disk.as_of(&path, time), Some(then.clone()));
+    assert_eq!(disk.time_of(&path), None);
     let versions = disk.versions(&path).unwrap();
     let whole = before.len() as u64;
     assert_eq!(versions.len(), 2);
@@ -343,6 +346,24 @@ fn a_database_is_restored_as_a_whole_or_not_at_all() {
         let restored = restored.unwrap();
         assert_eq!((restored.files, restored.problems.len()), (0, 1), "{there}");
         assert_eq!(files(&to).len(), 1, "{there}");
+    }
+}
+
+#[test]
+fn a_database_with_a_log_that_the_archived_version_lacks_is_another_one() {
+    let (_folder, home, mut archive) = place();
+    write(&home, "opencode.db", b"database".repeat(500));
+    capture(&mut archive, "opencode", &home);
+    for ending in ["-wal", "-journal"] {
+        let log = format!("opencode.db{ending}");
+        for (content, expected) in [("", (1, 0)), ("changes", (0, 1))] {
+            write(&home, &log, content);
+            let restored = archive.restore_home("opencode", &home, &RestoreOptions::new());
+            let restored = restored.unwrap();
+            let found = (restored.present, restored.problems.len());
+            assert_eq!(found, expected, "{log}: {content:?}");
+        }
+        fs::remove_file(home.join(&log)).unwrap();
     }
 }
 

@@ -163,8 +163,6 @@ impl RunningSums {
                 .zip(Tokens::default(), |all, _| share.count(all));
             sums.tokens = sums.tokens.saturating_add(tokens);
             match call.cost {
-                // A call without tokens costs nothing with any model: it must not look like a known part of the cost.
-                Some(0) if tokens == Tokens::default() => {}
                 Some(cost) => {
                     let cost = sums.cost.unwrap_or(0).saturating_add(share.cost(cost));
                     sums.cost = Some(cost);

@@ -357,8 +357,8 @@ fn the_rows_of_every_kind_and_of_every_pair_add_up_to_the_total() {
     assert_eq!(total.requests, 42);
     for one in By::ALL {
         let (rows, same) = rows_with(store.root(), &[one], &UsageOptions::new());
-        // The store has one root, and subagents of one type.
-        let is_single = matches!(one, By::SubagentType | By::Root);
+        // The store has one root, sessions of one agent, and subagents of one type.
+        let is_single = matches!(one, By::SubagentType | By::Root | By::Maker);
         assert!(is_single || rows.len() > 1, "{one:?}: {rows:?}");
         assert_eq!(same, total);
         assert_eq!(add_up(rows), total, "{one:?}");

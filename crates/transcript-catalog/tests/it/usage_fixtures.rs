@@ -69,7 +69,7 @@ fn each_fault_of_counting_has_a_fixture_that_is_counted_right() {
             total.map(|(key, value)| (key.to_owned(), value)).collect();
         assert_eq!(total, expected, "{name}");
         for (kind, expected) in kinds.iter().flat_map(|kinds| kinds.as_object().unwrap()) {
-            let by = By::ALL.into_iter().find(|by| by.name() == kind).unwrap();
+            let by = By::named(kind).unwrap();
             let rows = usage.rows(&Report::by(&[by]), &prices);
             let rows = rows.map(|row| {
                 let cost = row.sums.cost.map(|cost| cost as u64);

@@ -59,11 +59,12 @@ fn tokens_of_each_agent_are_counted_once_and_paid_by_the_prices_of_the_maker() {
             row["costNanoUsd"].clone(),
         )
     };
-    // 1.25, 0.125 and 10 dollars for a million, for each of three requests.
+    // 1.25, 0.125 and 10 dollars for a million, for each of three requests. The agent wrote no tokens of the fourth one, which
+    // called `apply_patch`: it is counted, and the cost is known to lack it.
     let codex = 3 * (600 * 1_250 + 400 * 125 + 100 * 10_000);
     assert_eq!(
         row("codex"),
-        (json!("gpt-5"), [3, 0, 1800, 1200, 300], json!(codex))
+        (json!("gpt-5"), [4, 1, 1800, 1200, 300], json!(codex))
     );
     // The thoughts are a part of the output, which the agent counts apart.
     let gemini = 600 * 1_250 + 400 * 125 + 100 * 10_000;
@@ -133,7 +134,8 @@ fn a_branch_has_its_reason_wherever_it_is_shown() {
     let page = person.0.path().join("page.html");
     person.text(&["export", "--html", page.to_str().unwrap(), PI]);
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("branch · rewound"), "{page}");
+    let fork = "Another branch leaves here · rewound · 1 entry · an abandoned question";
+    assert!(page.contains(fork), "{page}");
     // The agent is named at the top of each.
     for text in [branches, page] {
         assert!(text.contains("pi · ") || text.contains(">pi<"), "{text}");

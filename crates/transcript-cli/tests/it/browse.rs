@@ -1075,10 +1075,11 @@ fn sessions_of_other_agents_are_listed_opened_and_not_resumed_in_claude_code() {
     walk.run(&format!("{} browse", env!("CARGO_BIN_EXE_transcript")));
     walk.see_all(&["ask codex", "ask pi", "ask gemini"]);
     // The list filters by what its rows say, the agent included.
-    walk.keys(&["/"]);
     walk.typed("codex");
-    walk.see_without(&["ask codex"], &["ask gemini"]);
-    walk.keys(&["Enter", "Enter"]);
+    walk.see_without(&["1 of 3", "ask codex"], &["ask gemini"]);
+    walk.keys(&["Enter"]);
+    // The keys of the conversation are of use when it is open.
+    walk.see("Enter unfolds");
     walk.see_all(&[
         "codex · /src",
         "▸ shell cargo test",
@@ -1088,8 +1089,7 @@ fn sessions_of_other_agents_are_listed_opened_and_not_resumed_in_claude_code() {
     walk.keys(&["r"]);
     walk.see("a session of codex");
     walk.keys(&["q"]);
-    walk.see("ask codex");
-    walk.keys(&["q"]);
+    walk.wait("end of the view", |_| walk.pid().is_empty());
     walk.run(&format!(
         "{} browse {}",
         env!("CARGO_BIN_EXE_transcript"),

@@ -230,7 +230,12 @@ fn the_conversation_ends_at_the_entry_that_is_named() {
             ];
             let written = &machine.records(&to)[0];
             let new = written["sessionId"].as_str().unwrap();
-            assert_eq!(live(&machine, new), said(agent)[..1], "{agent} {option}");
+            let mut expected = said(agent)[..1].to_vec();
+            if agent == "claude-code" {
+                // Claude Code itself ends a prompt without an answer so when it continues.
+                expected.push(("assistant".into(), "No response requested.".into()));
+            }
+            assert_eq!(live(&machine, new), expected, "{agent} {option}");
         }
     }
 }

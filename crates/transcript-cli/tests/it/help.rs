@@ -239,6 +239,8 @@ fn help_fits_narrow_pages() {
 #[test]
 fn every_example_that_ends_runs() {
     let home = Home::new();
+    // Codex was used here.
+    fs::create_dir_all(home.path(".codex")).unwrap();
     // The laptop went on.
     for (name, count) in [("here", 4), ("laptop", 6)] {
         let text = session(ID, "The login bug", &home.path("old"), count);
@@ -261,6 +263,7 @@ fn every_example_that_ends_runs() {
         "usage",
         "verify",
         "resume",
+        "convert",
         "repair",
         "fork",
         "prune",

@@ -83,10 +83,12 @@ fn a_session_that_its_agent_deleted_is_read_and_restored() {
     for ((agent, file, id), live) in SESSIONS.iter().zip(live) {
         assert_eq!(all.get(*id).map(String::as_str), Some(*agent));
         assert_eq!(read(id), live, "{agent}");
-        let hits = machine.records(&["search", "--json", &format!("\"tell {agent}\"")]);
+        let query = format!("\"tell {agent}\"");
+        assert_eq!(machine.run(&["search", &query]).status.code(), Some(1));
+        let hits = machine.records(&["search", "--all", "--json", &query]);
         assert_eq!(hits[0]["sessionId"], *id, "{agent}: {hits:?}");
-        let usage = machine.text(&["usage", "--by", "session", "--json"]);
-        assert!(usage.contains(id) || *agent != "pi", "{usage}");
+        let usage = machine.text(&["usage", "--all", "--by", "session", "--json"]);
+        assert!(usage.contains(id), "{agent}: {usage}");
         let refused = machine.run(&["append", id]);
         assert!(!refused.status.success(), "{agent}");
         machine.text(&["restore", id]);
@@ -152,18 +154,26 @@ fn what_copilot_rewound_is_a_branch_of_the_archived_session() {
         branches.contains("ask rewound") && branches.contains("tell rewound"),
         "{branches}"
     );
-    let shown = machine.text(&["replay", "--json", path]);
+    let conversation = machine.text(&["replay", "--json", path]);
+    assert!(!conversation.contains("rewound"), "{conversation}");
+    let shown = machine.text(&["replay", "--json", "--all-branches", path]);
     for text in ["run rewound", "output rewound", "tell kept", "ask copilot"] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
-    let ids: Vec<Value> = shown
-        .lines()
+    let lines = shown.lines();
+    let shown_records: Vec<Value> = lines
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let mut uuids: Vec<String> = ids.iter().map(|entry| entry["uuid"].to_string()).collect();
-    uuids.sort();
+    let entries = shown_records
+        .iter()
+        .filter(|record| record["kind"] == "entry");
+    let mut uuids: Vec<&str> = entries
+        .map(|entry| entry["uuid"].as_str().unwrap())
+        .collect();
+    let count = uuids.len();
+    uuids.sort_unstable();
     uuids.dedup();
-    assert_eq!(uuids.len(), ids.len(), "{shown}");
+    assert_eq!(uuids.len(), count, "{shown}");
     // The agent itself shows nothing of it.
     let vendor = machine.text(&["resume", "--request", "--policy", "vendor", path]);
     assert!(!vendor.contains("rewound"), "{vendor}");
@@ -330,17 +340,26 @@ fn rows_that_opencode_deleted_are_read_from_the_version_that_had_them() {
         let text = of_agent(&["replay", session]);
         assert!(text.contains(&format!("ask {session}")), "{text}");
     }
-    let found = of_agent(&["search", "--json", "\"ask ses_two\""]);
+    let found = of_agent(&["search", "--all", "--json", "\"ask ses_two\""]);
     assert!(found.contains("ses_two"), "{found}");
-    // The database exists, so it goes to another folder: as it was last captured with the session, if its time is named.
-    let refused = machine.run(&["restore", "ses_one", "--agent", "opencode"]);
-    assert!(!refused.status.success(), "{}", stdout(&refused));
-    of_agent(&["restore", "ses_one", "--to", "back"]);
-    let back = Connection::open(machine.path("back/opencode.db")).unwrap();
-    let count: i64 = back
-        .query_row("SELECT count(*) FROM session", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(count, 1);
+    // The database exists and is another one, so it goes to another folder: as it was last captured with the session.
+    opencode.add_session("ses_four");
+    let of_versions = [
+        ("ses_one", "ses_one"),
+        ("ses_two", "ses_one ses_three ses_two"),
+        ("ses_three", "ses_one ses_three"),
+    ];
+    for (session, expected) in of_versions {
+        let refused = machine.run(&["restore", session, "--agent", "opencode"]);
+        assert!(!refused.status.success(), "{}", stdout(&refused));
+        let to = format!("back/{session}");
+        of_agent(&["restore", session, "--to", &to]);
+        let back = Connection::open(machine.path(&to).join("opencode.db")).unwrap();
+        let mut query = back.prepare("SELECT id FROM session ORDER BY id").unwrap();
+        let rows = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let ids: Vec<String> = rows.map(Result::unwrap).collect();
+        assert_eq!(ids.join(" "), expected);
+    }
 }
 
 #[test]
@@ -356,7 +375,9 @@ fn an_encrypted_archive_shows_agents_only_with_the_key() {
     let sealed = machine.run(&["list", "--archived", "--json"]);
     assert!(!sealed.status.success(), "{}", stdout(&sealed));
     let all = machine.listed(&["--archived", "--identity", "key.txt"]);
-    assert_eq!(all.len(), SESSIONS.len() + 1);
+    // With that of Claude Code and that of OpenCode.
+    assert_eq!(all.len(), SESSIONS.len() + 2);
+    assert_eq!(all.get("ses_one").map(String::as_str), Some("opencode"));
     let id = SESSIONS[1].2;
     let text = machine.text(&["replay", id, "--identity", "key.txt"]);
     assert!(text.contains("tell pi"), "{text}");

@@ -580,21 +580,19 @@ fn rewritten_in_place(padding: &str) {
     assert!(!page.contains("cannot be read"), "{page}");
 }
 
-/// Returns the address of the first session of an agent in a list.
+/// Returns the address of a session in a list.
 #[cfg(feature = "import")]
-fn address_of(list: &str, agent: &str) -> String {
-    let link = list.split("href=\"s/").skip(1);
-    let mut links = link.filter_map(|link| link.split('"').next());
-    let link = links.find(|link| link.starts_with(agent));
-    format!(
-        "s/{}",
-        link.unwrap_or_else(|| panic!("no session of {agent} in {list}"))
-    )
+fn address_of(list: &str, id: &str) -> String {
+    let links = list.split("href=\"").skip(1);
+    let mut links = links.filter_map(|link| link.split('"').next());
+    let link = links.find(|link| link.starts_with("s/") && link.ends_with(&format!("/{id}/")));
+    link.unwrap_or_else(|| panic!("no session {id} in {list}"))
+        .to_owned()
 }
 
 #[cfg(feature = "import")]
 #[test]
-fn sessions_of_other_agents_have_pages_with_their_branches_and_costs() {
+fn sessions_of_other_agents_are_listed_have_pages_and_are_counted() {
     let home = tempfile::tempdir().unwrap();
     agents_home::write(home.path());
     let server = Server::of_home(home);
@@ -604,16 +602,32 @@ fn sessions_of_other_agents_have_pages_with_their_branches_and_costs() {
     for agent in ["codex", "pi", "gemini"] {
         assert!(list.contains(&format!("<td>{agent}</td>")), "{list}");
     }
-    for (agent, shown) in [
+    // Each column has a cell in each row.
+    let cells = list.split("<tr>").skip(1).map(|row| {
+        let names = ["<th>", "<th ", "<td>", "<td "];
+        let cells = names.map(|name| row.matches(name).count());
+        cells.iter().sum::<usize>()
+    });
+    assert_eq!(cells.collect::<Vec<_>>(), [6; 4], "{list}");
+    for (agent, id, shown) in [
         // A patch is a diff, and a shell call has its command.
-        ("codex", ["<b>apply_patch</b>", "+1 −1", "cargo test"]),
-        ("gemini", ["<b>replace</b>", "+1 −1", "tell gemini"]),
+        (
+            "codex",
+            agents_home::CODEX,
+            ["<b>apply_patch</b>", "+1 −1", "cargo test"],
+        ),
+        (
+            "gemini",
+            agents_home::GEMINI,
+            ["<b>replace</b>", "+1 −1", "$0.0018"],
+        ),
         (
             "pi",
-            ["branch · rewound", "an abandoned question", "tell pi"],
+            agents_home::PI,
+            ["an early answer", "ask again", "tell pi"],
         ),
     ] {
-        let address = address_of(&list, agent);
+        let address = address_of(&list, id);
         let (status, page) = server.get(&address);
         assert_eq!(status, 200, "{agent}");
         assert!(
@@ -632,6 +646,8 @@ fn sessions_of_other_agents_have_pages_with_their_branches_and_costs() {
         for text in shown {
             assert!(parts.contains(text), "{agent}: {text} in {parts}");
         }
+        // Branches are on exported pages only.
+        assert!(!parts.contains("an abandoned question"), "{parts}");
     }
     let (_, found) = server.get("?q=%22tell+pi%22");
     assert!(found.contains("1 hit in 1 session"), "{found}");

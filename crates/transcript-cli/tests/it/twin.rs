@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::{command, fixture, stderr, stdout};
 
 /// The arguments of each command. `ID` is the session, `OUT` a new file.
-const QUESTIONS: [&[&str]; 27] = [
+const QUESTIONS: [&[&str]; 28] = [
     &["replay", "ID"],
     &["replay", "ID", "--sidechains", "--all-branches"],
     &["replay", "ID", "--format", "json"],
@@ -36,6 +36,7 @@ const QUESTIONS: [&[&str]; 27] = [
     &["repair", "ID", "--out", "OUT"],
     &["repair", "ID", "--salvage"],
     &["merge", "ID", "ID", "--out", "OUT"],
+    &["convert", "ID", "--to", "atif"],
     &["export", "ID", "--markdown", "OUT"],
     &["export", "ID", "--html", "OUT"],
 ];

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript_engine::wire::{
     self, Answer, ArchiveCheckReport, ClientAction, CommandLine, CostRecord, ErrorRecord,
-    ForkRecord, KeepReport, MergeReport, MoveReport, PruneReport, RedactionRecord, ReferenceRecord,
-    RepairReport, ReplayRecord, RestoreReport, ResumeRefusal, ResumeReport, SearchRecord,
-    ServeRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord, VerifySumRecord,
+    ForkRecord, HandOverRecord, KeepReport, MergeReport, MoveReport, PruneReport, RedactionRecord,
+    ReferenceRecord, RepairReport, ReplayRecord, RestoreReport, ResumeRefusal, ResumeReport,
+    SearchRecord, ServeRecord, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    VerifySumRecord,
 };
 
 use transcript_format::context_refs::Reference;
@@ -418,6 +419,7 @@ fn types_have_every_field_of_the_documented_shapes() {
             "Answer" => assert_has::<Answer<'_>>(json),
             "ErrorRecord" => assert_has::<ErrorRecord>(json),
             "ForkRecord" => assert_has::<ForkRecord>(json),
+            "HandOverRecord" => assert_has::<HandOverRecord>(json),
             "VerifyRecord" => assert_has::<VerifyRecord>(json),
             "VerifySumRecord" => assert_has::<VerifySumRecord>(json),
             "MoveReport" => assert_has::<MoveReport>(json),
@@ -434,7 +436,7 @@ fn types_have_every_field_of_the_documented_shapes() {
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (22, 46), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (23, 47), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

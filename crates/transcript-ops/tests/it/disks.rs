@@ -66,6 +66,11 @@ fn calls(root: &Path) -> Vec<(&'static str, Value)> {
             "watch",
             json!({ "in": [ID], "from": "start", "once": true }),
         ),
+        ("items", json!({ "session": ID })),
+        (
+            "handOver",
+            json!({ "session": ID, "to": "codex", "targetHome": project }),
+        ),
         ("export", json!({ "session": ID, "out": page })),
         ("repair", json!({ "session": TORN, "newSession": true })),
         ("repair", json!({ "session": TORN, "keepId": true })),

@@ -139,7 +139,8 @@ fn a_text_that_the_agent_wrote_as_a_prompt_and_a_summary_keep_their_place() {
 }
 
 #[test]
-fn a_session_of_another_agent_ends_where_it_is_told_to_also_on_a_branch() {
+fn a_session_of_another_agent_ends_at_the_entry_that_is_named_also_on_a_branch() {
+    const PI: &str = "10000000-0000-4000-8000-000000000001";
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("pi");
     let sessions = home.join("sessions/--w--");
@@ -149,18 +150,18 @@ fn a_session_of_another_agent_ends_where_it_is_told_to_also_on_a_branch() {
             "message": { "role": role, "content": [{ "type": "text", "text": text }] } })
     };
     let lines = [
-        json!({ "type": "session", "id": "p1", "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/w" }),
+        json!({ "type": "session", "id": PI, "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/w" }),
         message("a", None, "user", "U1"),
         message("b", Some("a"), "assistant", "A1"),
         message("c", Some("b"), "user", "U2 rewound"),
         message("d", Some("b"), "user", "U3"),
     ];
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    fs::write(sessions.join("now_p1.jsonl"), text).unwrap();
-    let call = json!({ "function": "entries", "session": "p1", "root": home, "agent": "pi" });
+    fs::write(sessions.join("now_pi.jsonl"), text).unwrap();
+    let call = json!({ "function": "entries", "session": PI, "root": home, "agent": "pi" });
     let call = Call::parse(&call.to_string()).unwrap();
     let context = call.place.context().unwrap();
-    let shown = context.find(Path::new("p1"), None).unwrap().path;
+    let shown = context.find(Path::new(PI), None).unwrap().path;
     let shown = context.read_disk().read(&shown, 1 << 20).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     let line_of = |text: &str| {
@@ -169,7 +170,7 @@ fn a_session_of_another_agent_ends_where_it_is_told_to_also_on_a_branch() {
     };
     let texts = |leaf: Option<String>| {
         let settings = HandOverSettings {
-            session: "p1".into(),
+            session: PI.into(),
             to: "acp".to_owned(),
             leaf,
             ..HandOverSettings::default()
