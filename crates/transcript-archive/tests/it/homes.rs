@@ -430,9 +430,12 @@ fn put_generation(disk: &FakeDisk, number: u64) {
     }
 }
 
+/// The bytes of a database and of its log.
+type DatabaseAndLog = (Vec<u8>, Vec<u8>);
+
 /// Returns what an archiver has of a database which another program changes at operation `nth`; whether it came so far, and the
 /// database with its log.
-fn captured_while_changed(nth: u64, is_naive: bool) -> (bool, Option<(Vec<u8>, Vec<u8>)>) {
+fn captured_while_changed(nth: u64, is_naive: bool) -> (bool, Option<DatabaseAndLog>) {
     let disk = FakeDisk::new(nth);
     put_generation(&disk, 1);
     disk.set(Fault::hook(|disk| put_generation(disk, 2)).at_any(nth));

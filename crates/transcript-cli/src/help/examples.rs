@@ -22,7 +22,7 @@ pub(crate) const EXAMPLES: [(&str, &[&str]); 24] = [
         "convert",
         &[
             "transcript convert 1f0a --to codex --out copies",
-            "transcript convert latest --to atif --out trajectory.json",
+            "transcript convert latest --to atif --out latest.json",
         ],
     ),
     (

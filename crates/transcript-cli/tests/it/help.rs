@@ -278,7 +278,9 @@ fn every_example_that_ends_runs() {
         .collect();
     assert!(run_or_endless.is_superset(&commands()), "{:?}", commands());
     let mut run = 0;
-    for name in order {
+    // The light form lacks some.
+    let built = commands();
+    for name in order.into_iter().filter(|name| built.contains(*name)) {
         let help = stdout(&home.transcript(&[name, "-h"]));
         let lines = examples(&help);
         assert!(lines.len() >= 2, "{name}: {help}");

@@ -416,8 +416,12 @@ fn a_keeper_that_watches_captures_what_agents_write() {
     let machine = Machine::new();
     let mut command = machine.command(&["keep", "--watch", "--every", "1", "--json"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut next = || -> Value {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
     for _ in 0..=SESSIONS.len() {
         assert_eq!(next()["captured"], 1);
     }

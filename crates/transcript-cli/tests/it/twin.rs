@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::{command, fixture, stderr, stdout};
 
 /// The arguments of each command. `ID` is the session, `OUT` a new file.
-const QUESTIONS: [&[&str]; 28] = [
+const QUESTIONS: [&[&str]; 27] = [
     &["replay", "ID"],
     &["replay", "ID", "--sidechains", "--all-branches"],
     &["replay", "ID", "--format", "json"],
@@ -36,7 +36,6 @@ const QUESTIONS: [&[&str]; 28] = [
     &["repair", "ID", "--out", "OUT"],
     &["repair", "ID", "--salvage"],
     &["merge", "ID", "ID", "--out", "OUT"],
-    &["convert", "ID", "--to", "atif"],
     &["export", "ID", "--markdown", "OUT"],
     &["export", "ID", "--html", "OUT"],
 ];
@@ -47,12 +46,13 @@ const OF_DAMAGE: [&[&str]; 4] = [
     &["repair", "ID", "--json"],
     &["replay", "ID", "--format", "ids"],
 ];
-/// Commands that change sessions or the archive, list all of them, or read none. What they do with archived sessions
-/// is in tests of their own.
-const OTHERS: [&str; 13] = [
+/// Commands that change sessions or the archive, list all of them, write new ids, or read none. What they do with archived
+/// sessions is in tests of their own.
+const OTHERS: [&str; 14] = [
     "append",
     "browse",
     "completions",
+    "convert",
     "fork",
     "help",
     "import",
@@ -292,6 +292,7 @@ fn every_command_is_asked_about_twins_or_reads_no_session() {
     let mut known: BTreeSet<&str> = asked.chain(OTHERS).collect();
     for (command, is_built) in [
         ("browse", cfg!(feature = "browse")),
+        ("convert", cfg!(feature = "import")),
         ("serve", cfg!(feature = "serve")),
     ] {
         if !is_built {

@@ -68,7 +68,7 @@ fn of_updates(text: &str) -> FileItems {
     let titles = text
         .lines()
         .filter(|line| line.contains("session_info_update"));
-    let title = titles.filter_map(|line| {
+    let mut titles = titles.rev().filter_map(|line| {
         let update = Object::parse(line)
             .ok()?
             .object("params")?
@@ -79,7 +79,7 @@ fn of_updates(text: &str) -> FileItems {
         format: Target::Acp,
         items: items_of_updates(text),
         session_id,
-        title: title.last(),
+        title: titles.next(),
     }
 }
 

@@ -53,11 +53,11 @@ impl<'r> RequestItems<'r> {
                 if let (Role::Assistant, Some(origin), Some(entry)) =
                     (message.role(), origin, &entry)
                 {
-                    if !answers.contains_key(&origin) {
-                        let body = bodies.get(entry)?;
-                        answers.insert(origin, answer_of(body.text));
-                    }
-                    answer = answers.get(&origin).cloned().unwrap_or_default();
+                    answer = match answers.get(&origin) {
+                        Some(known) => known.clone(),
+                        None => answer_of(bodies.get(entry)?.text),
+                    };
+                    answers.insert(origin, answer.clone());
                 }
                 blocks.push(BlockItem {
                     block,

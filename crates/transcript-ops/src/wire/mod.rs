@@ -72,6 +72,8 @@ pub use hand_over::{
     WrittenFileRecord,
 };
 pub use items::ItemsRecord;
+#[cfg(feature = "schema")]
+pub use items::SessionItem;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{

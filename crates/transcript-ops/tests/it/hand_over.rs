@@ -14,7 +14,7 @@ const ID: &str = "5e55a1d0-0000-4000-8000-000000000001";
 const TORN: &str = "5e55a1d0-0000-4000-8000-000000000002";
 
 /// Runs the operation on a session of a new store, and returns its record.
-fn hand_over(folder: &Path, options: Value) -> Result<Value, Failure> {
+fn hand_over(folder: &Path, options: &Value) -> Result<Value, Failure> {
     let root = folder.join("projects");
     if !root.exists() {
         make_store(&root.join("-work-app"), ID, TORN);
@@ -39,7 +39,7 @@ fn every_target_writes_the_session_into_the_named_folder() {
         let home = folder.path().join("home");
         fs::create_dir(&home).unwrap();
         let options = json!({ "to": target, "targetHome": home, "write": true });
-        let record = hand_over(folder.path(), options).unwrap();
+        let record = hand_over(folder.path(), &options).unwrap();
         assert_eq!(record["sourceAgent"], "claude-code");
         assert_eq!(record["sourceSessionId"], ID);
         assert_eq!(record["cwd"], "/work/app");
@@ -66,7 +66,7 @@ fn every_target_writes_the_session_into_the_named_folder() {
 fn a_failure_says_what_is_wrong_and_makes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    let kind = |options: Value| hand_over(folder.path(), options).unwrap_err().kind;
+    let kind = |options: Value| hand_over(folder.path(), &options).unwrap_err().kind;
     assert_eq!(
         kind(json!({ "to": "codex", "targetHome": home, "write": true })),
         "not-found"
@@ -74,7 +74,7 @@ fn a_failure_says_what_is_wrong_and_makes_nothing() {
     assert!(!home.exists());
     fs::create_dir(&home).unwrap();
     for (to, named) in [("opencode", "OpenCode"), ("other", "\"other\"")] {
-        let failure = hand_over(folder.path(), json!({ "to": to })).unwrap_err();
+        let failure = hand_over(folder.path(), &json!({ "to": to })).unwrap_err();
         assert_eq!(failure.named_option(), Some("to"));
         assert!(failure.message.contains(named), "{failure}");
         assert!(
@@ -82,7 +82,7 @@ fn a_failure_says_what_is_wrong_and_makes_nothing() {
             "{failure}"
         );
     }
-    let failure = hand_over(folder.path(), json!({ "to": "atif" })).unwrap_err();
+    let failure = hand_over(folder.path(), &json!({ "to": "atif" })).unwrap_err();
     assert_eq!(failure.named_option(), Some("targetHome"));
     let options = json!({ "to": "codex", "targetHome": home, "leaf": "beef-beef" });
     assert_eq!(kind(options), "unknown-entry");
@@ -125,7 +125,7 @@ fn a_text_that_the_agent_wrote_as_a_prompt_and_a_summary_keep_their_place() {
     let home = folder.path().join("home");
     fs::create_dir(&home).unwrap();
     let options = json!({ "to": "codex", "targetHome": home, "write": true });
-    let record = hand_over(folder.path(), options).unwrap();
+    let record = hand_over(folder.path(), &options).unwrap();
     let rollout = fs::read_to_string(record["files"][0]["path"].as_str().unwrap()).unwrap();
     let of = |kind: &str| rollout.lines().filter(|line| line.contains(kind)).count();
     assert_eq!(of("\"compacted\""), 1, "{rollout}");
