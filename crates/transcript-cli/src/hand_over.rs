@@ -72,6 +72,7 @@ impl NewSessionArgs {
     }
 
     /// Returns whether a title is given, which only one session can have.
+    #[cfg(feature = "import")]
     pub(crate) fn has_title(&self) -> bool {
         self.title.is_some()
     }

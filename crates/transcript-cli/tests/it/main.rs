@@ -21,6 +21,7 @@ mod healthy;
 mod help;
 mod hostile;
 mod keep;
+#[cfg(feature = "import")]
 mod keep_agents;
 #[cfg(unix)]
 mod links;
