@@ -63,6 +63,7 @@
 
 mod agent;
 mod calls;
+mod clock;
 mod codex;
 mod content;
 mod contents;

@@ -1,14 +1,14 @@
 //! Files without a name, and folders for files that a library opens by their names.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::ReadFile;
 
-/// A file of this machine without a name, which only its owner can read. Nothing is left of it when it is closed, or the
-/// process is killed.
+/// A file of this machine that only its owner can read. Nothing is left of one without a name when it is closed, or the process is
+/// killed; one in a [`TemporaryFolder`] goes with the folder.
 #[derive(Debug)]
 pub struct TemporaryFile(File);
 
@@ -33,6 +33,14 @@ impl TemporaryFile {
         }
     }
 
+    /// Cuts the file, or adds zeros at its end.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
     /// Ends writing, and returns the file for reading.
     #[must_use]
     pub fn into_reader(self) -> Arc<dyn ReadFile> {
@@ -47,6 +55,18 @@ impl Write for TemporaryFile {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Read for TemporaryFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Seek for TemporaryFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
     }
 }
 
@@ -82,7 +102,10 @@ impl TemporaryFolder {
     ///
     /// # Errors
     /// When the system fails.
-    pub fn create(&self, name: &str) -> io::Result<impl Write + use<>> {
-        File::create(self.0.path().join(name))
+    pub fn create(&self, name: &str) -> io::Result<TemporaryFile> {
+        let path = self.0.path().join(name);
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true);
+        options.open(path).map(TemporaryFile)
     }
 }

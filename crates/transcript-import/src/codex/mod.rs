@@ -47,7 +47,9 @@ impl Dialect for Codex {
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
-        Self::read_of(&Files::of(store)?, &Titles::read(store), store, id, policy)
+        // A thread is read without its title, too.
+        let titles = Titles::read(store).unwrap_or_default();
+        Self::read_of(&Files::of(store)?, &titles, store, id, policy)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::dialect::Session;
 use crate::gaps::fill_gaps;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
-use crate::sqlite::{Copies, Database, Failure, Pages, Value, number, text};
+use crate::sqlite::{Copied, Copies, Database, Failure, Value, number, text};
 use crate::state::FileState;
 use crate::text::Text;
 use crate::version::{Version, Versions};
@@ -54,12 +54,13 @@ pub(super) fn read(
     };
     let source = to.add_table(path.clone(), "turns");
     let copied = copies.get(store, &path).map_err(Failure::from);
-    let found = copied.and_then(|copied| copied.ask(|database| turns(database, &session.id)));
-    let found = match found {
-        Err(Failure::Damaged) => salvaged(store, &path, &session.id),
-        Err(Failure::Other(error)) => Err(error),
-        Ok(found) => Ok(found),
-    };
+    let found =
+        copied.and_then(
+            |copied| match copied.ask(|database| turns(database, &session.id)) {
+                Err(Failure::Damaged) => Ok(salvaged(&copied, store, &path, &session.id)?),
+                found => found,
+            },
+        );
     // The log has the conversation, so a session is read without its turns as well.
     let found = found.unwrap_or_else(|_| Turns {
         damage: Some(DamageKind::UnreadableDatabase),
@@ -199,40 +200,47 @@ fn turns(database: &Database, id: &str) -> Result<Turns, Failure> {
     Ok(found)
 }
 
-/// Returns the turns of a session in the pages of a damaged database. They have the form of a number that is the row's, the id of
-/// the session, the number of the turn, and texts.
-fn salvaged(store: Store<'_>, path: &Path, id: &str) -> Result<Turns, Error> {
-    const COLUMNS: usize = 6;
-    let mut turns: Vec<Turn> = Vec::new();
-    let mut rows = HashSet::new();
-    let pages = Pages::open(store, path)?;
-    let damage = pages.rows(|row| {
-        let [
+/// A row of a turn in a page: its number, which is that of the row, the id of the session, the number of the turn, and texts.
+fn row_of_turn(values: &[Value]) -> Option<(&[u8], i64, [&Value; 3])> {
+    match values {
+        [
             Value::Other,
             Value::Text(session),
             Value::Integer(number),
-            rest @ ..,
-        ] = &row.values[..]
-        else {
+            prompt,
+            answer,
+            time,
+        ] => Some((session, *number, [prompt, answer, time])),
+        _ => None,
+    }
+}
+
+/// Returns the turns of a session in the pages of a damaged database.
+fn salvaged(copied: &Copied, store: Store<'_>, path: &Path, id: &str) -> Result<Turns, Error> {
+    let salvage = copied.salvage(store, path, |row| Some(row_of_turn(row)?.0))?;
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut rows = HashSet::new();
+    salvage.rows_near(path, id, |row| {
+        let turn = row_of_turn(&row.values).filter(|(session, ..)| *session == id.as_bytes());
+        let number_of_row = u64::try_from(row.rowid).ok();
+        let Some((row, (_, number, texts))) = number_of_row.zip(turn) else {
             return;
         };
-        let text = |value: Option<&Value>| match value {
-            Some(Value::Text(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        let text = |value: &Value| match value {
+            Value::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             _ => String::new(),
         };
-        let is_turn = row.values.len() == COLUMNS && session == id.as_bytes();
-        let number_of_row = u64::try_from(row.rowid).ok().filter(|_| is_turn);
-        if let Some(number_of_row) = number_of_row.filter(|row| rows.insert(*row)) {
+        let [prompt, answer, time] = texts.map(text);
+        if rows.insert(row) {
             turns.push(Turn {
-                row: number_of_row,
-                number: *number,
-                prompt: text(rest.first()),
-                answer: text(rest.get(1)),
-                time: text(rest.get(2)),
+                row,
+                number,
+                prompt,
+                answer,
+                time,
             });
         }
-    });
-    damage.map_err(Error::at(path))?;
+    })?;
     Ok(Turns {
         len: turns
             .iter()

@@ -20,7 +20,7 @@ const UNKNOWN_PROJECT: &str = "unknown";
 #[derive(Debug)]
 pub(super) struct Catalogue {
     pub(super) shown: BTreeMap<PathBuf, Shown>,
-    /// Folders of the agent that cannot be read, by the names under which they are shown.
+    /// Folders and databases of the agent that cannot be read, by the names under which they are shown.
     pub(super) unreadable: BTreeMap<PathBuf, Unreadable>,
     pub(super) sessions: Sessions,
     /// The folders and files in which a change of the list shows, as they were.
@@ -42,12 +42,17 @@ impl Catalogue {
         let mut watched = states(disk, watched);
         watched.extend(sessions.watched.iter().cloned());
         let now = SystemTime::now();
-        let unreadable = unreadable.into_iter().map(|(folder, problem)| {
-            let name = format!("unreadable{}", project_key(&folder.to_string_lossy()));
+        // Why a database cannot be read may pass without a change of it.
+        let is_readable = sessions.unreadable.is_empty();
+        let unreadable = unreadable
+            .into_iter()
+            .chain(sessions.unreadable.iter().cloned());
+        let unreadable = unreadable.map(|(path, problem)| {
+            let name = format!("unreadable{}", project_key(&path.to_string_lossy()));
             (PathBuf::from(name), problem)
         });
         Self {
-            is_settled: watched.iter().all(|state| state.is_settled(now)),
+            is_settled: is_readable && watched.iter().all(|state| state.is_settled(now)),
             watched,
             unreadable: unreadable.collect(),
             shown,

@@ -16,6 +16,7 @@ use super::memory::{Memory, MemoryFile};
 use super::open_folders::OpenFolders;
 use super::sessions::Sessions;
 use super::shown::Shown;
+use crate::clock::Clock;
 use crate::codex::Codex;
 use crate::conversation::Conversation;
 use crate::copilot::Copilot;
@@ -40,6 +41,7 @@ pub(super) struct Home {
     conversions: Conversions,
     shared: Shared,
     lists: Lists,
+    clock: Clock,
     catalogue: Mutex<Option<(Instant, Arc<Catalogue>)>>,
     memory: OnceLock<MemoryFile>,
 }
@@ -60,13 +62,14 @@ impl Home {
             conversions: Conversions::default(),
             shared: Shared::default(),
             lists: Lists::default(),
+            clock: Clock::default(),
             catalogue: Mutex::default(),
             memory: OnceLock::new(),
         }
     }
 
-    /// Returns the same home folder, with what earlier versions of its files had.
-    pub(super) fn with_earlier(&self, earlier: Arc<dyn EarlierHomes>) -> Self {
+    /// Returns the same home folder, of which nothing is known yet.
+    fn anew(&self) -> Self {
         let home = Self::new(
             Arc::clone(self.disk.whole()),
             self.agent,
@@ -74,8 +77,27 @@ impl Home {
             self.policy,
         );
         Self {
-            earlier: Some(earlier),
+            earlier: self.earlier.clone(),
+            shared: Shared::by(self.clock.clone()),
+            clock: self.clock.clone(),
             ..home
+        }
+    }
+
+    /// Returns the same home folder, with what earlier versions of its files had.
+    pub(super) fn with_earlier(&self, earlier: Arc<dyn EarlierHomes>) -> Self {
+        Self {
+            earlier: Some(earlier),
+            ..self.anew()
+        }
+    }
+
+    /// Returns the same home folder, which ages by a clock.
+    pub(super) fn with_clock(&self, clock: Clock) -> Self {
+        Self {
+            shared: Shared::by(clock.clone()),
+            clock,
+            ..self.anew()
         }
     }
 
@@ -110,7 +132,7 @@ impl Home {
 
     /// Reads the list of sessions.
     pub(super) fn read_catalogue(&self) -> io::Result<Arc<Catalogue>> {
-        let asked = Instant::now();
+        let asked = self.clock.now();
         let mut known = lock(&self.catalogue);
         match &*known {
             // Another thread read it meanwhile.
@@ -126,7 +148,7 @@ impl Home {
         let sessions = Sessions::read(self.store(), self.agent, &self.shared, &self.lists);
         let new = Catalogue::new(&self.disk, &self.path, sessions.map_err(io_error)?);
         let new = Arc::new(new);
-        *known = Some((Instant::now(), Arc::clone(&new)));
+        *known = Some((self.clock.now(), Arc::clone(&new)));
         Ok(new)
     }
 
@@ -134,11 +156,11 @@ impl Home {
     pub(super) fn catalogue(&self) -> io::Result<Arc<Catalogue>> {
         let mut known = lock(&self.catalogue);
         if let Some((checked, catalogue)) = &mut *known {
-            if checked.elapsed() < MAX_AGE {
+            if self.clock.now().duration_since(*checked) < MAX_AGE {
                 return Ok(Arc::clone(catalogue));
             }
             if catalogue.is_current(&self.disk) {
-                *checked = Instant::now();
+                *checked = self.clock.now();
                 return Ok(Arc::clone(catalogue));
             }
         }

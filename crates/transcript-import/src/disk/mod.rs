@@ -18,12 +18,15 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use transcript_storage::{
     Entries, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter, entries_below,
 };
 
+use crate::clock::Clock;
 use crate::dialect::Policy;
+use crate::opencode::OpenCode;
 use crate::source::Store;
 use crate::{Agent, Conversation, Error, NodeId, agent_of_file, dialect};
 
@@ -101,6 +104,12 @@ impl ImportDisk {
     #[must_use]
     pub fn earlier(self, earlier: Arc<dyn EarlierHomes>) -> Self {
         Self(Arc::new(self.0.with_earlier(earlier)))
+    }
+
+    /// Looks at the folders again after a second by another clock than that of this machine.
+    #[must_use]
+    pub fn by_clock(self, now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        Self(Arc::new(self.0.with_clock(Clock::new(now))))
     }
 
     /// Returns the agent.
@@ -268,7 +277,12 @@ pub fn home_of_file(disk: &dyn ReadDisk, file: &Path) -> Result<Option<(Agent, P
     let home = folders.find(|path| dialect.has_store(Store { disk, path }));
     let home = home.filter(|home| {
         let store = Store { disk, path: home };
-        let sessions = dialect.sessions(store).unwrap_or_default();
+        let sessions = match agent {
+            // A database beside that of the file may be one that cannot be read.
+            Agent::OpenCode => OpenCode::list(store).map(|(found, _)| found),
+            _ => dialect.sessions(store),
+        };
+        let sessions = sessions.unwrap_or_default();
         sessions
             .iter()
             .any(|session| session.files.iter().any(|own| own == file))

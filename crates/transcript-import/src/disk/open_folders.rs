@@ -9,7 +9,9 @@ use transcript_storage::{
     DirEntry, Entries, LocalDisk, Metadata, ReadDisk, ReadFile, Reporter, SessionLayout, is_absent,
 };
 
+use super::conversions::io_error;
 use super::lock::lock;
+use crate::Error;
 
 /// Another disk, without its unreadable folders. It remembers them.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub(super) struct OpenFolders {
     unreadable: Mutex<BTreeMap<PathBuf, Unreadable>>,
 }
 
-/// Why a folder cannot be read.
+/// Why a folder or a file cannot be read.
 #[derive(Clone, Debug)]
 pub(super) struct Unreadable {
     kind: io::ErrorKind,
@@ -26,16 +28,20 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    fn new(folder: &Path, error: &io::Error) -> Self {
-        Self {
-            kind: error.kind(),
-            message: format!("{}: {error}", folder.display()),
-        }
-    }
-
     /// Returns it as an error.
     pub(super) fn error(&self) -> io::Error {
         io::Error::new(self.kind, self.message.clone())
+    }
+}
+
+/// From an error that names the file or folder.
+impl From<Error> for Unreadable {
+    fn from(error: Error) -> Self {
+        let error = io_error(error);
+        Self {
+            kind: error.kind(),
+            message: error.to_string(),
+        }
     }
 }
 
@@ -68,13 +74,13 @@ impl OpenFolders {
         let mut problem = None;
         let entries = match self.disk.list(folder) {
             Err(error) if is_absent(&error) => return Err(error),
-            Err(error) => return Ok((Vec::new(), Some(Unreadable::new(folder, &error)))),
+            Err(error) => return Ok((Vec::new(), Some(Error::at(folder)(error).into()))),
             Ok(entries) => entries,
         };
         let entries = entries.filter_map(|entry| match entry {
             Ok(entry) => Some(entry),
             Err(error) => {
-                problem = Some(Unreadable::new(folder, &error));
+                problem = Some(Error::at(folder)(error).into());
                 None
             }
         });

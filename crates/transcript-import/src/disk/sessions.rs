@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::head::Head;
 use super::lists::Lists;
+use super::open_folders::Unreadable;
 use crate::codex::{self, Codex, Files, Titles};
 use crate::dialect::Session;
 use crate::opencode::{self, OpenCode};
@@ -33,6 +34,8 @@ pub(super) struct Sessions {
     pub(super) found: Vec<Found>,
     /// Files that decide versions, as they were before they were read.
     pub(super) watched: Vec<FileState>,
+    /// Files with sessions, or with titles, that cannot be read, and why.
+    pub(super) unreadable: Vec<(PathBuf, Unreadable)>,
     /// The rollouts of Codex, which refer to each other, and their titles.
     pub(super) rollouts: Option<(Files, Titles)>,
 }
@@ -62,13 +65,20 @@ impl Sessions {
     fn of_codex(store: Store<'_>) -> Result<Self, Error> {
         let index = FileState::of(store.disk, &store.path.join(codex::INDEX));
         let files = Files::of(store)?;
-        let titles = Titles::read(store);
+        let (titles, unreadable) = match Titles::read(store) {
+            Ok(titles) => (titles, Vec::new()),
+            Err(error) => {
+                let problem = (index.path.clone(), error.into());
+                (Titles::default(), vec![problem])
+            }
+        };
         let versions = files.versions(&titles);
         let found = Codex::sessions_of(&files).into_iter();
         let found = found.map(|session| Found::of_records(store, Agent::Codex, session, &versions));
         Ok(Self {
             found: found.collect(),
             watched: vec![index],
+            unreadable,
             rollouts: Some((files, titles)),
         })
     }
@@ -87,7 +97,14 @@ impl Sessions {
         for path in opencode::databases(store)? {
             let list = lists.get(store, &path, || {
                 OpenCode::list_of_database(shared, store, &path)
-            })?;
+            });
+            let list = match list {
+                Ok(list) => list,
+                Err(error) => {
+                    sessions.unreadable.push((path, error.into()));
+                    continue;
+                }
+            };
             let files: Vec<PathBuf> = list.files.iter().map(|file| file.path.clone()).collect();
             let found = list.sessions.into_iter().map(|listed| {
                 let session = Session {

@@ -57,8 +57,11 @@ impl Dialect for OpenCode {
     }
 
     fn sessions(&self, store: Store<'_>) -> Result<Vec<Session>, Error> {
-        let found = Self::list(&Shared::default(), store)?;
-        Ok(found.into_iter().map(|(session, _)| session).collect())
+        let (found, mut unread) = Self::list(store)?;
+        match unread.pop() {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
     }
 
     fn read(&self, store: Store<'_>, id: &str, policy: Policy) -> Result<Conversation, Error> {
@@ -67,31 +70,25 @@ impl Dialect for OpenCode {
 }
 
 impl OpenCode {
-    /// Returns the sessions of a store, and what its databases say about them.
-    fn list(shared: &Shared, store: Store<'_>) -> Result<Vec<(Session, Listed)>, Error> {
-        let mut sessions = Vec::new();
+    /// Returns the sessions of a store, and why each database that cannot be read has none among them.
+    pub(crate) fn list(store: Store<'_>) -> Result<(Vec<Session>, Vec<Error>), Error> {
+        let (mut sessions, mut unread) = (Vec::new(), Vec::new());
         for path in databases(store)? {
-            sessions.extend(
-                Self::list_of_database(shared, store, &path)?
-                    .sessions
-                    .into_iter()
-                    .map(|listed| {
-                        let session = Session {
-                            id: listed.id.clone(),
-                            files: vec![path.clone()],
-                        };
-                        (session, listed)
-                    }),
-            );
+            match Self::list_of_database(&Shared::default(), store, &path) {
+                Ok(list) => sessions.extend(list.sessions.into_iter().map(|listed| Session {
+                    id: listed.id,
+                    files: vec![path.clone()],
+                })),
+                Err(error) => unread.push(error),
+            }
         }
-        let known: HashSet<String> = sessions
-            .iter()
-            .map(|(session, _)| session.id.clone())
-            .collect();
+        let ids = sessions.iter().map(|session: &Session| session.id.clone());
+        let known: HashSet<String> = ids.collect();
         // The first start of a newer version moves the files into the database and leaves them.
         let older = Self::list_of_files(store)?.into_iter();
-        sessions.extend(older.filter(|(session, _)| !known.contains(&session.id)));
-        Ok(sessions)
+        let older = older.map(|(session, _)| session);
+        sessions.extend(older.filter(|session| !known.contains(&session.id)));
+        Ok((sessions, unread))
     }
 
     /// Returns the sessions of a database.
@@ -101,7 +98,7 @@ impl OpenCode {
         store: Store<'_>,
         path: &Path,
     ) -> Result<List, Error> {
-        use crate::sqlite::{Failure, Pages};
+        use crate::sqlite::Failure;
 
         let copied = shared.copies.get(store, path)?;
         let list = |sessions| List {
@@ -115,7 +112,13 @@ impl OpenCode {
                 Err(Failure::Damaged) => {}
             }
         }
-        let ids = salvage::ids(&Pages::open(store, path)?).map_err(Error::at(path))?;
+        let salvage = copied.salvage(store, path, salvage::session_of)?;
+        let ids = salvage::ids(&salvage);
+        if ids.is_empty() {
+            let reason = "the database is damaged, and no row of a session is left in it";
+            let damaged = std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
+            return Err(Error::at(path)(damaged));
+        }
         Ok(list(ids.into_iter().map(Listed::of_damaged).collect()))
     }
 
@@ -141,15 +144,20 @@ impl OpenCode {
         id: &str,
         policy: Policy,
     ) -> Result<Conversation, Error> {
+        // The session may be elsewhere than in a database that cannot be read.
+        let mut unread = None;
         for path in databases(store)? {
-            if let Some(conversation) = read_database(shared, store, &path, id, policy)? {
-                return Ok(conversation);
+            match read_database(shared, store, &path, id, policy) {
+                Ok(Some(conversation)) => return Ok(conversation),
+                Ok(None) => {}
+                Err(error) => unread = unread.or(Some(error)),
             }
         }
         let session = files::sessions(store)?
             .into_iter()
             .find(|session| session.id == id);
-        let session = session.ok_or_else(|| Error::no_session(Agent::OpenCode, store.path, id))?;
+        let none = || Error::no_session(Agent::OpenCode, store.path, id);
+        let session = session.ok_or_else(|| unread.unwrap_or_else(none))?;
         let mut to = Conversation::new(Agent::OpenCode, id);
         let mut files = files::Files::open(store, &session, &mut to)?;
         match read_rows(to, &mut files, None)? {
@@ -213,7 +221,7 @@ fn read_database(
     id: &str,
     policy: Policy,
 ) -> Result<Option<Conversation>, Error> {
-    use crate::sqlite::{Failure, Pages};
+    use crate::sqlite::Failure;
 
     let copied = shared.copies.get(store, path)?;
     let is_of_vendor = policy == Policy::Vendor;
@@ -229,9 +237,9 @@ fn read_database(
             Err(Failure::Damaged) => {}
         }
     }
-    let pages = Pages::open(store, path)?;
+    let salvage = copied.salvage(store, path, salvage::session_of)?;
     let mut to = Conversation::new(Agent::OpenCode, id);
-    let mut salvaged = salvage::Salvaged::read(&pages, path, id, &mut to)?;
+    let mut salvaged = salvage::Salvaged::read(&salvage, path, id, &mut to)?;
     let refusal = is_of_vendor.then_some("its database is damaged");
     read_rows(to, &mut salvaged, refusal)
 }

@@ -1,14 +1,13 @@
 //! The rows of a damaged database, recognised by their form: neither the schema nor the indexes are needed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::path::Path;
 
 use super::rows::{Info, Row, Rows};
 use crate::Error;
 use crate::conversation::{Conversation, DamageKind, Holds, Part};
 use crate::place::{Place, SourceId};
-use crate::sqlite::{PageDamage, Pages, Value};
+use crate::sqlite::{PageDamage, Salvage, Value};
 
 /// The rows of one session.
 pub(super) struct Salvaged {
@@ -113,19 +112,21 @@ fn is_id(text: &[u8], prefix: &str) -> bool {
     text.starts_with(prefix.as_bytes())
 }
 
+/// Returns the id of the session that a row belongs to.
+pub(super) fn session_of(values: &[Value]) -> Option<&[u8]> {
+    found(values).map(|found| match found {
+        Found::Session { id: session }
+        | Found::Message { session, .. }
+        | Found::Part { session, .. }
+        | Found::Event { session, .. } => session,
+    })
+}
+
 /// Returns the ids of the sessions that rows name, in the order of the ids: those begin with their times, newest first.
-pub(super) fn ids(pages: &Pages) -> io::Result<Vec<String>> {
-    let mut ids = BTreeSet::new();
-    pages.rows(|row| {
-        let session = found(&row.values).map(|found| match found {
-            Found::Session { id: session }
-            | Found::Message { session, .. }
-            | Found::Part { session, .. }
-            | Found::Event { session, .. } => session,
-        });
-        ids.extend(session.map(|id| String::from_utf8_lossy(id).into_owned()));
-    })?;
-    Ok(ids.into_iter().rev().collect())
+pub(super) fn ids(salvage: &Salvage) -> Vec<String> {
+    let ids = salvage.sessions();
+    let ids: BTreeSet<String> = ids.map(|id| String::from_utf8_lossy(id).into()).collect();
+    ids.into_iter().rev().collect()
 }
 
 /// The sources that the tables of a database are.
@@ -167,7 +168,7 @@ impl Newest {
 impl Salvaged {
     /// Reads the rows of a session from the pages.
     pub(super) fn read(
-        pages: &Pages,
+        salvage: &Salvage,
         path: &Path,
         id: &str,
         to: &mut Conversation,
@@ -182,7 +183,7 @@ impl Salvaged {
         let mut session = None;
         let (mut messages, mut parts, mut events) =
             (Newest::default(), Newest::default(), Newest::default());
-        let damage = pages.rows(|row| {
+        salvage.rows_near(path, id, |row| {
             let Ok(number) = u64::try_from(row.rowid) else {
                 return;
             };
@@ -226,8 +227,8 @@ impl Salvaged {
                 }
                 _ => {}
             }
-        });
-        report(to, file, pages, damage.map_err(Error::at(path))?);
+        })?;
+        report(to, file, salvage);
         let mut messages = messages.into_rows();
         messages.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
         let mut events = events.into_rows();
@@ -258,20 +259,20 @@ fn read_row(place: Place, id: &[u8], of: &[u8], order: i64, data: &[u8]) -> Row 
 }
 
 /// Reports damage, and what the bytes of the database are besides.
-fn report(to: &mut Conversation, file: SourceId, pages: &Pages, damage: Vec<PageDamage>) {
+fn report(to: &mut Conversation, file: SourceId, salvage: &Salvage) {
     let place = |offset, len| Place {
         source: file,
         offset,
         len,
     };
-    to.sources[file.index()].len = pages.len();
+    to.sources[file.index()].len = salvage.len();
     let mut done = 0;
-    for found in damage {
-        let (at, len, kind) = match found {
+    for found in salvage.damage() {
+        let (at, len, kind) = match *found {
             PageDamage::Log(_) => (0, 0, DamageKind::DamagedLog),
-            PageDamage::End => (pages.len(), 0, DamageKind::DamagedPage),
+            PageDamage::End => (salvage.len(), 0, DamageKind::DamagedPage),
             PageDamage::Page(at) => {
-                let len = pages.page_len().min(pages.len() - at);
+                let len = salvage.page_len().min(salvage.len() - at);
                 (at, len, DamageKind::DamagedPage)
             }
         };
@@ -292,10 +293,10 @@ fn report(to: &mut Conversation, file: SourceId, pages: &Pages, damage: Vec<Page
             done = at + len;
         }
     }
-    if pages.len() > done {
+    if salvage.len() > done {
         let holds = Holds::Raw("pages".into());
         to.parts.push(Part {
-            place: place(done, pages.len() - done),
+            place: place(done, salvage.len() - done),
             holds,
         });
     }

@@ -9,7 +9,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row};
 use transcript_storage::TemporaryFolder;
 
-use super::copy::{COPY_NAME, copy};
+use super::copy::{COPY_NAME, Copy, Following};
 use crate::Error;
 use crate::source::Store;
 
@@ -23,6 +23,10 @@ pub(crate) struct Database {
     connection: Connection,
     /// The database that was copied.
     path: PathBuf,
+    /// `None` when another state of the database needs another copy.
+    following: Option<Following>,
+    /// Whether the copy is the database as it was at one moment.
+    is_whole: bool,
     _folder: Option<TemporaryFolder>,
 }
 
@@ -43,17 +47,32 @@ impl From<Error> for Failure {
 
 impl Database {
     /// Opens a copy of the database at `path`.
-    pub(crate) fn open(store: Store<'_>, path: &Path) -> Result<Self, Failure> {
-        let folder = copy(store, path)?;
-        let connection = connect(&folder.path().join(COPY_NAME));
+    pub(super) fn open(copy: Copy, path: &Path) -> Result<Self, Failure> {
+        let Copy {
+            folder, following, ..
+        } = copy;
+        let connection = connect(&folder.path().join(COPY_NAME), following.is_some());
         let connection = connection.map_err(|error| failure(path, error))?;
         // The texts of the session are gone with the process, however it ends, where open files need no name.
         let folder = Some(folder).filter(|_| !cfg!(unix));
         Ok(Self {
             connection,
             path: path.to_owned(),
+            following,
+            is_whole: true,
             _folder: folder,
         })
+    }
+
+    /// Makes the copy as the database is now; `false` when a new one has to be made instead.
+    pub(super) fn follow(&mut self, store: Store<'_>) -> Result<bool, Error> {
+        let Some(following) = &mut self.following else {
+            return Ok(false);
+        };
+        // A write that fails leaves some of the changes.
+        self.is_whole = false;
+        self.is_whole = following.follow(store, &self.path)?;
+        Ok(self.is_whole)
     }
 
     /// Calls `take` with each row of the answer, in its order.
@@ -71,6 +90,11 @@ impl Database {
             }
             Ok(())
         };
+        if !self.is_whole {
+            let reason = "the database changed while it was read; read it again";
+            let error = std::io::Error::new(std::io::ErrorKind::ResourceBusy, reason);
+            return Err(Error::at(&self.path)(error).into());
+        }
         ask().map_err(|error| failure(&self.path, error))
     }
 
@@ -111,14 +135,17 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens a copy. One that is followed changes between the questions, so SQLite looks at it again before each.
+fn connect(path: &Path, is_followed: bool) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     // What the database says about itself is not trusted, and the copy is not tidied up when it is closed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    if !is_followed {
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    }
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     // A column can be computed, and from little any length.

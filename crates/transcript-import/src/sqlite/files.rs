@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 /// The ending of the log of changes beside a database.
 pub(super) const WAL_ENDING: &str = "-wal";
 
-/// The endings of the files of a database: itself, its log of changes, and the journal that undoes an interrupted change.
-pub(super) const ENDINGS: [&str; 3] = ["", WAL_ENDING, "-journal"];
+/// The ending of the journal beside a database, which undoes an interrupted change.
+pub(super) const JOURNAL_ENDING: &str = "-journal";
+/// The endings of the files of a database.
+const ENDINGS: [&str; 3] = ["", WAL_ENDING, JOURNAL_ENDING];
 
 /// Returns the files of a database. They need not be there.
 pub(super) fn files_of(database: &Path) -> [PathBuf; 3] {

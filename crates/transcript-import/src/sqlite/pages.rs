@@ -3,7 +3,7 @@
 //! The pages are those of the database with the newest versions in its log. Rows lie in leaf pages; a long row continues in
 //! pages that follow each other as a list.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ const LEAF_HEADER_LEN: usize = 8;
 const MAX_ROW_LEN: u64 = 256 << 20;
 
 /// The pages of a database.
-pub(crate) struct Pages {
+#[derive(Debug)]
+pub(super) struct Pages {
     file: Arc<dyn ReadFile>,
     /// The length of the file.
     len: u64,
@@ -37,6 +38,14 @@ pub(crate) struct Pages {
     in_file: u32,
     /// The number of pages that the header of the database claims.
     claimed: u32,
+}
+
+/// What the pages of a damaged database have.
+#[derive(Debug)]
+pub(super) struct Index {
+    /// The numbers of the pages with rows of a session, by its id.
+    pub(super) pages_of: HashMap<Vec<u8>, Vec<u32>>,
+    pub(super) damage: Vec<PageDamage>,
 }
 
 /// A row as it lies in a page.
@@ -66,7 +75,7 @@ pub(crate) enum PageDamage {
 }
 
 impl Pages {
-    pub(crate) fn open(store: Store<'_>, path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(store: Store<'_>, path: &Path) -> Result<Self, Error> {
         let file = store.disk.open_to_read(path).map_err(Error::at(path))?;
         let log_path = beside(path, WAL_ENDING);
         let log = match store.disk.open_to_read(&log_path) {
@@ -82,9 +91,10 @@ impl Pages {
         let mut header = [0; HEADER_LEN];
         let has_header = file.fill(0, &mut header)? == HEADER_LEN;
         let log = match log {
-            Some(log) => wal::read(&log)?.map(|wal| (log, wal)),
+            Some(log) => wal::read(&log, None)?.map(|wal| (log, wal)),
             None => None,
         };
+        let log = log.filter(|(_, wal)| wal.page_count > 0);
         let of_header = match u16::from_be_bytes([header[16], header[17]]) {
             1 => 1 << 16,
             len => usize::from(len),
@@ -113,22 +123,20 @@ impl Pages {
     }
 
     /// Returns the length of the database in bytes.
-    pub(crate) fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    pub(crate) fn page_len(&self) -> u64 {
+    pub(super) fn page_len(&self) -> u64 {
         self.page_len as u64
     }
 
-    /// Returns whether complete changes follow a damaged place of the log: SQLite does not see them.
-    pub(crate) fn has_damaged_log(&self) -> bool {
-        let log = self.log.as_ref();
-        log.is_some_and(|(_, wal)| wal.damaged_at.is_some())
-    }
-
-    /// Calls `take` with each row of each table, in the order of the pages, and returns what is damaged.
-    pub(crate) fn rows(&self, mut take: impl FnMut(StoredRow)) -> io::Result<Vec<PageDamage>> {
+    /// Reads all pages once: where the rows of each session are, of which `session_of` returns the id, and what is damaged.
+    pub(super) fn index(
+        &self,
+        session_of: impl Fn(&[Value]) -> Option<&[u8]>,
+    ) -> io::Result<Index> {
+        let mut pages_of: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
         let mut damage = Vec::new();
         let at = self.log.as_ref().and_then(|(_, wal)| wal.damaged_at);
         damage.extend(at.map(PageDamage::Log));
@@ -137,7 +145,16 @@ impl Pages {
         let mut left = self.budget();
         for number in self.numbers() {
             self.read(number, &mut page)?;
-            let is_whole = self.leaf(number, &page, &mut left, &mut take)?;
+            let is_whole = self.leaf(number, &page, &mut left, &mut |row| {
+                let Some(session) = session_of(&row.values) else {
+                    return;
+                };
+                match pages_of.get_mut(session) {
+                    Some(pages) if pages.last() == Some(&number) => {}
+                    Some(pages) => pages.push(number),
+                    None => drop(pages_of.insert(session.to_owned(), vec![number])),
+                }
+            })?;
             let offset = u64::from(number - 1) * self.page_len as u64;
             if !is_whole && offset < self.len && !free.contains(&number) {
                 damage.push(PageDamage::Page(offset));
@@ -146,7 +163,18 @@ impl Pages {
         if self.count < self.claimed {
             damage.push(PageDamage::End);
         }
-        Ok(damage)
+        Ok(Index { pages_of, damage })
+    }
+
+    /// Calls `take` with each row in some pages, in their order.
+    pub(super) fn rows(&self, pages: &[u32], take: &mut impl FnMut(StoredRow)) -> io::Result<()> {
+        let mut page = Vec::new();
+        let mut left = self.budget();
+        for number in pages {
+            self.read(*number, &mut page)?;
+            self.leaf(*number, &page, &mut left, take)?;
+        }
+        Ok(())
     }
 
     /// Returns the numbers of the pages that are somewhere: a log can claim any number of pages.

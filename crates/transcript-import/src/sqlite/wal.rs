@@ -4,45 +4,69 @@
 //! whose sum is wrong; the changes after it are lost to SQLite, and not to a reader of what lies there.
 
 use std::collections::HashMap;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::sync::Arc;
 
-use transcript_storage::{ReadFile, Reader};
+use transcript_storage::ReadFile;
 
-const HEADER_LEN: usize = 32;
+pub(super) const HEADER_LEN: usize = 32;
 const FRAME_HEADER_LEN: usize = 24;
-const BUFFER_LEN: usize = 512 << 10;
 
 /// The frames of a log that count.
+#[derive(Debug)]
 pub(super) struct Wal {
     pub(super) page_len: usize,
     /// The offset of the newest version of each page, by its number.
     pub(super) pages: HashMap<u32, u64>,
-    /// The number of pages of the database after the last change.
+    /// The number of pages of the database after the last change; 0 without one.
     pub(super) page_count: u32,
     /// The offset of the first frame whose sum is wrong, if complete changes follow it.
     pub(super) damaged_at: Option<u64>,
+    /// From where later changes can be read; `None` when SQLite sees no change, now or later.
+    pub(super) end: Option<End>,
 }
 
-/// Reads a log; `None` when it has no complete change.
-pub(super) fn read(file: &Arc<dyn ReadFile>) -> io::Result<Option<Wal>> {
-    let mut input = BufReader::with_capacity(BUFFER_LEN, Reader::new(file.clone()));
+/// The end of the last change that SQLite sees.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    /// The first bytes of the log, which has others after it began anew.
+    pub(super) header: [u8; HEADER_LEN],
+    offset: u64,
+    sum: [u32; 2],
+}
+
+/// Reads a log, or what it has after the end of a change; `None` when it has no header, or has begun anew after that change.
+pub(super) fn read(file: &Arc<dyn ReadFile>, after: Option<&End>) -> io::Result<Option<Wal>> {
     let mut header = [0; HEADER_LEN];
-    if !fill(&mut input, &mut header)? {
+    let page_len = match file.fill(0, &mut header)? {
+        HEADER_LEN => number(&header, 8) as usize,
+        _ => return Ok(None),
+    };
+    let is_other = after.is_some_and(|after| after.header != header);
+    if is_other || !is_page_len(page_len) {
         return Ok(None);
     }
-    let page_len = number(&header, 8) as usize;
-    if !is_page_len(page_len) {
-        return Ok(None);
+    let mut log = Log::new(page_len, header);
+    if let Some(after) = after {
+        log.end = after.clone();
     }
-    let mut log = Log::new(page_len, &header);
+    log.sum = log.end.sum;
+    let mut offset = log.end.offset;
     let mut frame = vec![0; FRAME_HEADER_LEN + page_len];
-    let mut offset = HEADER_LEN as u64;
-    while fill(&mut input, &mut frame)? {
-        log.frame(offset, &frame);
+    let len = file.metadata()?.len;
+    while offset + frame.len() as u64 <= len {
+        // After a wrong sum no sum can be right. What follows is mostly what is left of an earlier log: its heads are enough.
+        let wanted = match log.wrong {
+            None => &mut frame[..],
+            Some(_) => &mut frame[..FRAME_HEADER_LEN],
+        };
+        if file.fill(offset, wanted)? < wanted.len() {
+            break;
+        }
+        log.frame(offset, wanted);
         offset += frame.len() as u64;
     }
-    Ok(log.finish())
+    Ok(Some(log.finish()))
 }
 
 /// A log while it is read.
@@ -52,9 +76,12 @@ struct Log {
     /// Changes with every reset of the log; frames with another one are older.
     salts: [u8; 8],
     sum: [u32; 2],
+    end: End,
     frames: Vec<Frame>,
     /// The number of frames up to the last change that SQLite sees.
     seen: usize,
+    /// Whether the sum of the header is right; without it SQLite ignores the log.
+    has_header: bool,
     /// The first frame whose sum is wrong: its offset, and the number of frames before it.
     wrong: Option<(u64, usize)>,
 }
@@ -67,18 +94,26 @@ struct Frame {
 }
 
 impl Log {
-    fn new(page_len: usize, header: &[u8; HEADER_LEN]) -> Self {
+    fn new(page_len: usize, header: [u8; HEADER_LEN]) -> Self {
         let mut log = Self {
             page_len,
             is_big_endian: header[3] & 1 == 1,
-            salts: array(header, 16),
+            salts: array(&header, 16),
             sum: [0; 2],
+            end: End {
+                header,
+                offset: HEADER_LEN as u64,
+                sum: [0; 2],
+            },
             frames: Vec::new(),
             seen: 0,
+            has_header: true,
             wrong: None,
         };
         log.sum = log.sum_of(&header[..24]);
-        if !log.is_sum(header, 24) {
+        log.end.sum = log.sum;
+        if !log.is_sum(&header, 24) {
+            log.has_header = false;
             log.wrong = Some((0, 0));
         }
         log
@@ -107,27 +142,29 @@ impl Log {
         let is_end = number(frame, 4) != 0;
         if is_end && self.wrong.is_none() {
             self.seen = self.frames.len();
+            self.end.offset = offset + (FRAME_HEADER_LEN + self.page_len) as u64;
+            self.end.sum = self.sum;
         }
     }
 
-    fn finish(mut self) -> Option<Wal> {
+    fn finish(mut self) -> Wal {
         let last = self.frames.iter().rposition(|frame| frame.page_count != 0);
         let last = last.map_or(0, |last| last + 1);
         // Without a change after it, a wrong sum is that of a frame that was being written.
         let wrong = self.wrong.filter(|(_, frames)| last > *frames);
         let counted = if wrong.is_some() { last } else { self.seen };
         self.frames.truncate(counted);
-        let page_count = self.frames.last()?.page_count;
-        Some(Wal {
+        Wal {
             page_len: self.page_len,
             pages: self
                 .frames
                 .iter()
                 .map(|frame| (frame.page, frame.offset))
                 .collect(),
-            page_count,
+            page_count: self.frames.last().map_or(0, |frame| frame.page_count),
             damaged_at: wrong.map(|(offset, _)| offset),
-        })
+            end: self.has_header.then_some(self.end),
+        }
     }
 
     /// Returns the sum so far with these bytes added.
@@ -150,14 +187,6 @@ impl Log {
 
     fn is_sum(&self, bytes: &[u8], at: usize) -> bool {
         self.sum == [number(bytes, at), number(bytes, at + 4)]
-    }
-}
-
-/// Fills the buffer; `false` when the file ends before.
-fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
-    match input.read_exact(buffer) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        read => read.map(|()| true),
     }
 }
 

@@ -10,9 +10,12 @@ use transcript_storage::{Entries, LocalDisk, Metadata, ReadDisk, ReadFile, RealD
 /// The number of bytes that were read of each file of this machine.
 pub(crate) type Counts = Arc<Mutex<HashMap<PathBuf, u64>>>;
 
+/// A file that cannot be read.
+pub(crate) type Broken = Arc<Mutex<Option<PathBuf>>>;
+
 /// The disk of this machine.
 #[derive(Debug, Default)]
-pub(crate) struct CountedDisk(pub(crate) Counts);
+pub(crate) struct CountedDisk(pub(crate) Counts, pub(crate) Broken);
 
 #[derive(Debug)]
 struct CountedFile {
@@ -23,6 +26,10 @@ struct CountedFile {
 
 impl ReadDisk for CountedDisk {
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let broken = self.1.lock().expect("no other thread panicked");
+        if broken.as_deref() == Some(path) {
+            return Err(io::Error::other("a bad sector"));
+        }
         Ok(Arc::new(CountedFile {
             file: RealDisk.open_to_read(path)?,
             path: path.to_owned(),

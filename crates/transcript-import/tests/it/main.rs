@@ -25,6 +25,8 @@ mod opencode;
 #[cfg(feature = "sqlite")]
 mod opencode_damage;
 #[cfg(feature = "sqlite")]
+mod opencode_follow;
+#[cfg(feature = "sqlite")]
 mod opencode_list;
 #[cfg(feature = "sqlite")]
 mod opencode_store;
@@ -35,5 +37,6 @@ mod qwen;
 mod shared;
 mod shared_damage;
 mod support;
+mod test_clock;
 mod tokens;
 mod writing;

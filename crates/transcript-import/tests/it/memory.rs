@@ -12,9 +12,7 @@ use transcript_storage::{Metadata, ReadDisk, RealDisk};
 
 use crate::counted_disk::{CountedDisk, Counts};
 use crate::support::lines;
-
-/// How long a list of sessions is used before its folders are looked at, and more.
-const AFTER_MAX_AGE: Duration = Duration::from_millis(1100);
+use crate::test_clock::TestClock;
 
 /// A home folder on this machine.
 struct Home {
@@ -56,7 +54,7 @@ impl Home {
 }
 
 /// Makes the last change of a file some time ago.
-fn settle(path: &Path) {
+pub(crate) fn settle(path: &Path) {
     let file = fs::File::options().append(true).open(path);
     let before = SystemTime::now() - Duration::from_secs(60);
     let set = file.and_then(|file| file.set_modified(before));
@@ -181,14 +179,15 @@ fn a_damaged_memory_is_as_if_there_were_none() {
 
 /// Holds that a change of a second file shows in the properties of the file of a session, without a new list.
 fn check_second_file(home: &Home, shown: &str, change: impl FnOnce()) {
-    let disk = home.disk();
+    let clock = TestClock::new();
+    let disk = clock.of(home.disk());
     let path = home.path().join(shown);
     let open = disk.open_to_read(&path).expect("it is opened");
     let before = open.metadata().expect("it has properties");
-    std::thread::sleep(AFTER_MAX_AGE);
+    clock.pass();
     assert_eq!(open.metadata().expect("it has properties"), before);
     change();
-    std::thread::sleep(AFTER_MAX_AGE);
+    clock.pass();
     let after = open.metadata().expect("it has properties");
     assert_ne!(after, before);
     // What is read is what the properties describe, and what another process reads.
@@ -232,11 +231,12 @@ fn a_title_of_codex_shows_only_in_its_thread() {
     check_second_file(&home, &shown, || {
         home.put("session_index.jsonl", &title(THREAD));
     });
-    let disk = home.disk();
+    let clock = TestClock::new();
+    let disk = clock.of(home.disk());
     let before = found(&disk, &home.path().join(&shown));
     let both = title(THREAD) + &title(LATER);
     home.put("session_index.jsonl", &both);
-    std::thread::sleep(AFTER_MAX_AGE);
+    clock.pass();
     assert_eq!(found(&disk, &home.path().join(&shown)), before);
 }
 
@@ -294,11 +294,12 @@ fn a_subagent_of_gemini_that_begins_shows_in_its_session() {
         "tmp/w/chats/session-2026-01-02T03-04-s1.jsonl",
         &lines(&[header("s1"), message.clone()]),
     );
-    let disk = home.disk();
+    let clock = TestClock::new();
+    let disk = clock.of(home.disk());
     let shown = home.path().join("unknown/s1.jsonl");
     found(&disk, &shown);
     home.put("tmp/w/chats/s1/a1.jsonl", &lines(&[header("a1"), message]));
-    std::thread::sleep(AFTER_MAX_AGE);
+    clock.pass();
     let agent = home.path().join("unknown/s1/subagents/agent-a1.jsonl");
     assert!(disk.has(&agent));
     let folder = home.path().join("unknown/s1/subagents");
@@ -352,13 +353,15 @@ mod turns_of_copilot {
             CREATE TABLE turns (id integer PRIMARY KEY, session_id text, turn_index integer, user_message text,
                 assistant_response text, timestamp text);";
         database.execute_batch(schema).expect("it has a table");
-        let other = home.disk();
+        let clock = TestClock::new();
+        let other = clock.of(home.disk());
         let of_other = home.path().join("-w/s2.jsonl");
         let before = found(&other, &of_other);
         check_second_file(&home, "-w/s1.jsonl", || {
             let turn = "INSERT INTO turns VALUES (1, 's1', 0, 'cut out', 'an answer', '2026-01-02T03:04:06.000Z')";
             database.execute_batch(turn).expect("it is added");
         });
+        clock.pass();
         assert_eq!(found(&other, &of_other), before);
     }
 }

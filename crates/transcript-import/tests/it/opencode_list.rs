@@ -1,19 +1,18 @@
 //! The sessions of a database as files: one copy for all of them, and only those that changed are read again.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 use transcript_import::{Agent, BranchKind, ImportDisk};
 use transcript_storage::{Metadata, ReadDisk};
 
 use crate::counted_disk::{CountedDisk, Counts};
+use crate::memory::settle;
 use crate::opencode_store::{Database, call, said};
 use crate::support::{branch, live};
-
-/// How long a list of sessions is used before its files are looked at, and more.
-const AFTER_MAX_AGE: Duration = Duration::from_millis(1100);
+use crate::test_clock::TestClock;
 
 /// A database with three sessions, of which the last is a subagent of the first.
 fn three() -> Database {
@@ -29,13 +28,11 @@ fn three() -> Database {
     database
 }
 
-fn counted(home: &Path) -> (ImportDisk, Counts) {
+fn counted(home: &Path, clock: &TestClock) -> (ImportDisk, Counts) {
     let disk = CountedDisk::default();
     let counts = Arc::clone(&disk.0);
-    (
-        ImportDisk::new(Arc::new(disk), Agent::OpenCode, home),
-        counts,
-    )
+    let disk = ImportDisk::new(Arc::new(disk), Agent::OpenCode, home);
+    (clock.of(disk), counts)
 }
 
 fn paths(home: &Path) -> [PathBuf; 3] {
@@ -63,7 +60,7 @@ fn read_of_database(counts: &Counts) -> u64 {
 #[test]
 fn all_sessions_of_a_database_are_read_from_one_copy() {
     let database = three();
-    let (disk, counts) = counted(database.path());
+    let (disk, counts) = counted(database.path(), &TestClock::new());
     let first = disk
         .metadata(&paths(database.path())[0])
         .expect("it is there");
@@ -85,20 +82,23 @@ fn the_next_process_reads_an_unchanged_database_not_at_all_and_of_a_changed_one_
     let mut database = three();
     let cache = tempfile::tempdir().expect("a folder can be made");
     // A change would show: the last one was some time ago.
-    std::thread::sleep(Duration::from_millis(2100));
-    let (first, _) = counted(database.path());
+    for file in fs::read_dir(database.path()).expect("it is listed") {
+        settle(&file.expect("it is listed").path());
+    }
+    let clock = TestClock::new();
+    let (first, _) = counted(database.path(), &clock);
     first.remember_in(cache.path());
     let before = all(&first, database.path());
     first.keep_memory();
 
-    let (next, counts) = counted(database.path());
+    let (next, counts) = counted(database.path(), &clock);
     next.remember_in(cache.path());
     assert_eq!(next.list(database.path()).expect("it is listed").count(), 1);
     assert_eq!(all(&next, database.path()), before);
     assert_eq!(read_of_database(&counts), 0);
 
     database.message("ses_2", 21, &json!({"role": "user"}), &[said("more")]);
-    std::thread::sleep(AFTER_MAX_AGE);
+    clock.pass();
     let after = all(&next, database.path());
     assert_eq!(
         (after[0], after[2]),
@@ -111,7 +111,8 @@ fn the_next_process_reads_an_unchanged_database_not_at_all_and_of_a_changed_one_
 #[test]
 fn every_change_of_a_row_changes_only_the_properties_of_its_session() {
     let mut database = three();
-    let (disk, _) = counted(database.path());
+    let clock = TestClock::new();
+    let (disk, _) = counted(database.path(), &clock);
     type Change<'c> = &'c dyn Fn(&mut Database);
     let changes: [(&str, Change<'_>); 5] = [
         ("a text of the same length", &|database| {
@@ -136,7 +137,7 @@ fn every_change_of_a_row_changes_only_the_properties_of_its_session() {
     for (name, change) in changes {
         let before = all(&disk, database.path());
         change(&mut database);
-        std::thread::sleep(AFTER_MAX_AGE);
+        clock.pass();
         let after = all(&disk, database.path());
         assert_ne!(after[0], before[0], "{name}");
         assert_eq!(after[1..], before[1..], "{name}");
