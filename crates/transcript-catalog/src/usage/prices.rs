@@ -42,6 +42,19 @@ const MODEL_PREFIXES: [&str; 9] = [
 /// The same, of makers whose models are in the table without it.
 const OPTIONAL_PREFIXES: [&str; 2] = ["anthropic/", "openai/"];
 
+/// What agents and platforms put before the name of a model: the maker in their spelling, or the collection of an API.
+const SPELLED_PREFIXES: [&str; 9] = [
+    "anthropic/",
+    "openai/",
+    "google/",
+    "models/",
+    "x-ai/",
+    "moonshotai/",
+    "z-ai/",
+    "qwen/",
+    "github-copilot/",
+];
+
 /// The terms of a call: fields of its usage, as they are in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms<'a> {
@@ -128,17 +141,51 @@ impl Prices {
     ///
     /// The row with exactly this name counts; then that without `[1m]` at its end, which says how long a prompt
     /// may be; then that with the name of a maker or a platform before it or not, if all such rows have the same prices.
-    /// Of the address of a resource of Bedrock or Vertex, the name at its end counts, in its region if that has a row. Names
-    /// that are merely alike are other models.
+    /// Of the address of a resource of Bedrock or Vertex, the name at its end counts, in its region if that has a row.
+    ///
+    /// Last, the spellings of agents: a maker before the name (`google/gemini-2.5-pro`, `models/gemini-2.5-pro`), a point in the version
+    /// of a model whose row has a hyphen (`claude-sonnet-4.5`), and no date where all rows that add one have the same prices
+    /// (`claude-sonnet-4`). Names that are merely alike are other models.
     #[must_use]
     pub fn model(&self, name: &str) -> Option<ModelPrices> {
         let short = name.strip_suffix("[1m]").unwrap_or(name);
-        self.row(name).or_else(|| self.named(short)).or_else(|| {
+        let of_resource = || {
             let Resource { region, model } = Resource::parse(short)?;
             let in_region =
                 region.and_then(|region| self.row(&format!("bedrock/{region}/{model}")));
             in_region.or_else(|| self.named(model))
-        })
+        };
+        self.row(name)
+            .or_else(|| self.named(short))
+            .or_else(of_resource)
+            .or_else(|| self.spelled(short))
+    }
+
+    fn spelled(&self, name: &str) -> Option<ModelPrices> {
+        let mut prefixes = SPELLED_PREFIXES.iter();
+        let bare = prefixes.find_map(|prefix| name.strip_prefix(prefix));
+        let bare = bare.unwrap_or(name);
+        let hyphens = with_hyphens(bare);
+        [bare, &hyphens]
+            .into_iter()
+            .find_map(|name| self.named(name).or_else(|| self.dated(name)))
+    }
+
+    /// Returns the prices of the rows that have a name and a date after it, if all cost the same.
+    fn dated(&self, name: &str) -> Option<ModelPrices> {
+        let is_dated = |row: &&str| {
+            let rest = row.strip_prefix(name);
+            rest.and_then(|rest| rest.strip_prefix('-'))
+                .is_some_and(is_date)
+        };
+        let of_table = PRICE_TABLE
+            .lines()
+            .filter_map(|line| line.split('\t').next());
+        let of_file = self.read.keys().map(|name| &**name);
+        let mut rows = of_file.chain(of_table).filter(is_dated);
+        let first = self.row(rows.next()?)?;
+        let mut rows = rows.filter_map(|name| self.row(name));
+        rows.all(|row| row.costs_like(&first)).then_some(first)
     }
 
     fn named(&self, name: &str) -> Option<ModelPrices> {
@@ -163,6 +210,34 @@ impl Prices {
             .cloned()
             .or_else(|| embedded(name).map(from_row))
     }
+}
+
+/// Writes the points between digits as hyphens.
+fn with_hyphens(name: &str) -> String {
+    let bytes = name.as_bytes();
+    let is_digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    let spelled = name.char_indices().map(|(at, letter)| {
+        let is_between = is_digit(at.checked_sub(1)) && is_digit(at.checked_add(1));
+        if letter == '.' && is_between {
+            '-'
+        } else {
+            letter
+        }
+    });
+    spelled.collect()
+}
+
+/// Returns whether a text is a date as makers add it: `20250929` or `2025-08-07`.
+fn is_date(text: &str) -> bool {
+    let lens = text.split('-').map(str::len);
+    let is_form = lens.clone().eq([8]) || lens.eq([4, 2, 2]);
+    is_form
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// The prices of one model.

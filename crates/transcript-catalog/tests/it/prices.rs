@@ -379,6 +379,64 @@ fn names_are_found_exactly_or_by_makers_of_one_price() {
 }
 
 #[test]
+fn spellings_of_agents_have_the_prices_of_the_maker() {
+    let prices = Prices::embedded();
+    for (spelled, row) in [
+        // Copilot CLI.
+        ("claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("claude-opus-4.5[1m]", "claude-opus-4-5"),
+        ("claude-haiku-4.5", "claude-haiku-4-5"),
+        ("claude-sonnet-4", "claude-sonnet-4-20250514"),
+        ("claude-3.7-sonnet", "claude-3-7-sonnet-20250219"),
+        ("gpt-5", "gpt-5"),
+        ("gpt-5.1-codex", "gpt-5.1-codex"),
+        ("gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        // The API of Gemini, and platforms of OpenCode and Pi.
+        ("models/gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        ("google/gemini-2.5-flash", "gemini/gemini-2.5-flash"),
+        ("anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("github-copilot/claude-sonnet-4", "claude-sonnet-4-20250514"),
+        ("openai/gpt-5.5", "gpt-5.5"),
+        ("x-ai/grok-4", "xai/grok-4"),
+        ("moonshotai/kimi-k2.5", "moonshot/kimi-k2.5"),
+        ("z-ai/glm-4.6", "zai/glm-4.6"),
+    ] {
+        assert!(prices.model(row).is_some(), "{row}");
+        assert_eq!(prices.model(spelled), prices.model(row), "{spelled}");
+    }
+    // Another version, another variant, another maker, a date that no row has.
+    for name in [
+        "claude-sonnet-4.55",
+        "claude-sonnet-4.5-mini",
+        "claude-sonnet-.4.5",
+        "claude-opus.4.5",
+        "google/claude-sonnet-4.5x",
+        "models/models/gemini-2.5-pro",
+        "claude-sonnet-4-5-20990101",
+        "models/",
+        "openai/",
+        "mock-model",
+        "gemini-3-pro",
+    ] {
+        assert_eq!(prices.model(name), None, "{name}");
+    }
+    // Dates of different prices say nothing about the name without one; those of one price do.
+    let dated = |price: &str| {
+        read(&format!(
+            r#"{{"m-2.1-20250101": {{"input_cost_per_token": 1e-6}}, "m-2.1-2025-02-02": {{"input_cost_per_token": {price}}},
+                "m-2.1-2025": {{"input_cost_per_token": 9e-6}}, "m-2.1-turbo-20250101": {{"input_cost_per_token": 9e-6}}}}"#
+        ))
+        .unwrap()
+    };
+    assert_eq!(dated("2e-6").model("m-2.1"), None);
+    assert_eq!(
+        dated("1e-6").model("m-2.1"),
+        dated("1e-6").model("m-2.1-20250101")
+    );
+    assert!(dated("1e-6").model("m-2.1").is_some());
+}
+
+#[test]
 fn names_of_platforms_have_the_prices_of_their_rows() {
     let prices = Prices::embedded();
     let platforms = TABLE.lines().filter_map(|line| {
