@@ -164,6 +164,8 @@ impl Prices {
     fn spelled(&self, name: &str) -> Option<ModelPrices> {
         let mut prefixes = SPELLED_PREFIXES.iter();
         let bare = prefixes.find_map(|prefix| name.strip_prefix(prefix));
+        // A second maker after the first one is a part of another name.
+        let bare = bare.filter(|bare| !bare.contains('/'));
         let bare = bare.unwrap_or(name);
         let hyphens = with_hyphens(bare);
         [bare, &hyphens]

@@ -878,10 +878,9 @@ fn models_of_all_makers_cost_what_their_makers_say() {
         let counts = [input, output, 0, 0, cache_read, 0];
         assert_eq!(plain(model, counts), Some(expected), "{model} {counts:?}");
     }
-    // Names that agents give to models of others, to routes, and to models that are not sold.
+    // Names that agents give to routes, and to models that are not sold.
     for model in [
         "coder-model",
-        "claude-sonnet-4.5",
         "gpt-5-codex-spark-preview",
         "gemini-2.5",
         "qwen3-coder",

@@ -69,7 +69,7 @@ impl Home {
     }
 
     /// Returns the same home folder, of which nothing is known yet.
-    fn anew(&self) -> Self {
+    fn unread(&self) -> Self {
         let home = Self::new(
             Arc::clone(self.disk.whole()),
             self.agent,
@@ -88,7 +88,7 @@ impl Home {
     pub(super) fn with_earlier(&self, earlier: Arc<dyn EarlierHomes>) -> Self {
         Self {
             earlier: Some(earlier),
-            ..self.anew()
+            ..self.unread()
         }
     }
 
@@ -97,7 +97,7 @@ impl Home {
         Self {
             shared: Shared::by(clock.clone()),
             clock,
-            ..self.anew()
+            ..self.unread()
         }
     }
 

@@ -136,7 +136,7 @@ fn copy_files(store: Store<'_>, database: &Path) -> Result<Copy, Error> {
 impl Following {
     /// Puts the changes into the copy that its log has now; `false` when a new copy has to be made instead.
     ///
-    /// The database itself may have changed: as long as its log has not begun anew, only changes of that log were moved there.
+    /// The database itself may have changed: as long as its log has not begun again, only changes of that log were moved there.
     pub(super) fn follow(&mut self, store: Store<'_>, database: &Path) -> Result<bool, Error> {
         let at = Error::at(database);
         let found = store.disk.metadata(database).map_err(&at)?;
@@ -162,7 +162,7 @@ impl Following {
             log.fill(*offset, &mut bytes).map_err(&at)?;
             pages.push((*page, bytes));
         }
-        // What was read is of this log if it has not begun anew meanwhile.
+        // The pages are of this log if it has not begun again meanwhile.
         let mut header = [0; wal::HEADER_LEN];
         log.fill(0, &mut header).map_err(&at)?;
         if header != end.header {

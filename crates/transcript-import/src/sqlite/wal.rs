@@ -29,13 +29,13 @@ pub(super) struct Wal {
 /// The end of the last change that SQLite sees.
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    /// The first bytes of the log, which has others after it began anew.
+    /// The first bytes of the log, which has others after it began again.
     pub(super) header: [u8; HEADER_LEN],
     offset: u64,
     sum: [u32; 2],
 }
 
-/// Reads a log, or what it has after the end of a change; `None` when it has no header, or has begun anew after that change.
+/// Reads a log, or what it has after the end of a change; `None` when it has no header, or has begun again after that change.
 pub(super) fn read(file: &Arc<dyn ReadFile>, after: Option<&End>) -> io::Result<Option<Wal>> {
     let mut header = [0; HEADER_LEN];
     let page_len = match file.fill(0, &mut header)? {

@@ -115,7 +115,7 @@ fn a_change_of_a_followed_database_is_read_and_not_the_database_again() {
     database.execute("PRAGMA wal_checkpoint(PASSIVE)");
     assert_eq!(follower.poll(), follower.fresh());
     assert_eq!(follower.read_of("opencode.db"), 0);
-    // The log begins anew, and its file is as long as before.
+    // The log begins again, and its file is as long as before.
     database.prompt(210, "another log");
     assert_eq!(follower.poll(), follower.fresh());
     assert_eq!(follower.read_of("opencode.db"), len_of("opencode.db"));
@@ -139,7 +139,7 @@ fn a_follower_reads_what_a_new_reader_does() {
         let follower = Follower::of(database.path(), Agent::OpenCode);
         let mut next = 1;
         for step in 0..40 {
-            let known = || i64::try_from(1 + step / 2).expect("it is small");
+            let known = || i64::from(1 + step / 2);
             let long = "x".repeat(rng.below(20_000));
             match rng.below(12) {
                 0 => database.delete("ses_1", known()),
@@ -151,7 +151,7 @@ fn a_follower_reads_what_a_new_reader_does() {
                 6 => database.execute(
                     "UPDATE session SET title = title || 'x', time_updated = time_updated + 1",
                 ),
-                // A change that is taken back leaves frames that do not count.
+                // A change that is rolled back leaves frames that do not count.
                 7 => database.execute(&format!(
                     "PRAGMA cache_size = 1; BEGIN; UPDATE part SET data = '{long}'; ROLLBACK"
                 )),
