@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""experiments/agents_peers.py --sessions DIR [--agentsview PROGRAM] [--transcript PATH] [--home DIR] [CLIENT ...]
+"""experiments/agents_peers.py --sessions DIR|--home DIR [--agentsview PROGRAM] [--agent-sessions DIR] [--transcript PATH] [CLIENT ...]
 
-Compares what `transcript` and agentsview show of sessions of other agents with what the agents themselves sent after a resume. DIR has `CLIENT/CASE/store` and `expected.json`
+Compares what `transcript`, agentsview (`pip install agentsview==0.46.1`) and agent-sessions (a library; with --agent-sessions, agents_peers.rs is built with it in DIR) show of sessions of other agents with what the agents themselves sent after a resume. DIR has `CLIENT/CASE/store` and `expected.json`
 with the items of the real request, and markers (U01 for a prompt, A02 for an answer) in every text. Counts for each client the sessions whose live markers come in the order of the
-client, and what becomes of the texts that are in the files and were not sent: rewound, reverted, superseded or compacted away. With --home, a home folder of any size is read by both
-instead: seconds and memory."""
+client, and what becomes of the texts that are in the files and were not sent: rewound, reverted, superseded or compacted away. With --home, a home folder of any size is read by all
+instead, twice each: seconds and memory."""
 import argparse, glob, json, os, pathlib, re, resource, shutil, sqlite3, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -49,6 +49,36 @@ class AgentsView:
         return marks(row[0] or "" for row in rows), []
 
 
+AGENT_SESSIONS = """[package]
+name = "agents-peers"
+version = "0.0.0"
+edition = "2024"
+[dependencies]
+agent-sessions = "=0.3.0"
+serde_json = "1"
+[workspace]
+"""
+
+
+def build_agent_sessions(folder):
+    (folder / "src").mkdir(parents=True, exist_ok=True)
+    (folder / "Cargo.toml").write_text(AGENT_SESSIONS)
+    shutil.copy(pathlib.Path(__file__).with_suffix(".rs"), folder / "src/main.rs")
+    subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=folder, check=True)
+    return folder / "target/release/agents-peers"
+
+
+class AgentSessions:
+    def __init__(self, program, client, home):
+        done = subprocess.run([str(program), client, str(home / PLACES[client])], capture_output=True, text=True, check=True)
+        self.read = [json.loads(line) for line in done.stdout.splitlines()]
+
+    def session(self, id):
+        """The library reads files and joins none. Gemini CLI names a file by the start of the id; a session in several files is that of the last name."""
+        found = [read for read in self.read if id in read["of"] or pathlib.Path(read["of"]).stem.endswith("-" + id[:8])]
+        return marks(found[-1]["texts"] if found else []), []
+
+
 def unpack(store, home):
     shutil.copytree(store, home, dirs_exist_ok=True)
     for path in home.rglob("*.db*.zst"):
@@ -59,6 +89,8 @@ def compare(options):
     readers = {"transcript": lambda *where: Transcript(options.transcript, *where)}
     if options.agentsview:
         readers["agentsview"] = lambda *where: AgentsView(options.agentsview, *where)
+    if options.agent_sessions:
+        readers["agent-sessions"] = lambda *where: AgentSessions(options.agent_sessions, *where)
     print("| agent (sessions, texts that were not sent) | " + " | ".join("%s: in order; shown apart, shown as sent, not shown" % name for name in readers) + " |")
     print("| --- |" + " --- |" * len(readers))
     for client in options.client or PLACES:
@@ -101,15 +133,25 @@ def measure(options):
     clients = [client for client in PLACES if (home / PLACES[client]).exists()]
     with tempfile.TemporaryDirectory() as data:
         environment = {"HOME": str(home), "PATH": os.environ["PATH"], "AGENTSVIEW_DATA_DIR": data, "AGENT_VIEWER_DATA_DIR": data, "AGENTSVIEW_NO_DAEMON": "1", "XDG_CACHE_HOME": data}
-        commands = {"transcript list": [str(options.transcript), "list", "--agent", clients[0]], "transcript usage": [str(options.transcript), "usage", "--agent", clients[0]],
-                    "transcript search": [str(options.transcript), "search", "a word that is nowhere", "--agent", clients[0]]}
+        agents = [part for client in clients for part in ("--agent", client)]
+        commands = {"transcript " + name: [str(options.transcript), *words, *agents] for name, words in
+                    {"list": ["list"], "usage": ["usage"], "search": ["search", "quokka"], "usage --no-cache": ["usage", "--no-cache"]}.items()}
         if options.agentsview:
             commands["agentsview sync"] = [str(options.agentsview), "sync"]
+        if options.agent_sessions:
+            commands.update({"agent-sessions %s" % client: [str(options.agent_sessions), client, str(home / PLACES[client])] for client in clients})
+        print("| command | first | again |\n| --- | --- | --- |")
         for name, command in commands.items():
-            started = time.time()
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            _, status, usage = os.wait4(process.pid, 0)
-            print("%s: %.2f s, %.0f MiB, exit %d" % (name, time.time() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)))
+            print("| %s | %s | %s |" % (name, timed(command, environment), timed(command, environment)), flush=True)
+        print("load %.1f" % os.getloadavg()[0])
+
+
+def timed(command, environment):
+    started = time.time()
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    exit_code = os.waitstatus_to_exitcode(status)
+    return "%.2f s, %.0f MiB%s" % (time.time() - started, usage.ru_maxrss / 1024, ", exit %d" % exit_code if exit_code else "")
 
 
 def main():
@@ -117,6 +159,7 @@ def main():
     parser.add_argument("client", nargs="*")
     parser.add_argument("--sessions")
     parser.add_argument("--agentsview")
+    parser.add_argument("--agent-sessions", type=lambda path: build_agent_sessions(pathlib.Path(path).resolve()), metavar="DIR")
     parser.add_argument("--transcript", default=ROOT / "target/release/transcript")
     parser.add_argument("--home")
     options = parser.parse_args()

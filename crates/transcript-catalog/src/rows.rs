@@ -13,7 +13,7 @@ use crate::sidecar::{FileVersion, Piece, Record, Records, Sidecar, SidecarKind, 
 
 /// The values of rows as JSON. The magic changes with their meaning.
 const SIDECAR_KIND: SidecarKind = SidecarKind {
-    magic: "transcript rows 1",
+    magic: "transcript rows 2",
     extension: "rows",
     older: &[],
 };

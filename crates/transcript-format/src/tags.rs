@@ -107,6 +107,8 @@ tags! {
         SessionStartHook = "session-start-hook";
         /// The start of an output that is stored beside the session.
         PersistedOutput = "persisted-output";
+        /// The time of a prompt. Copilot CLI puts it before the words.
+        CurrentDatetime = "current_datetime";
     }
 }
 

@@ -499,3 +499,42 @@ fn damage_of_a_source_is_named_and_unknown_records_are_no_damage() {
         stderr(&replay)
     );
 }
+
+#[test]
+fn what_an_agent_adds_to_a_prompt_is_not_shown_as_words_of_the_person() {
+    let machine = Machine::new();
+    let (agent, file, id) = SESSIONS[4];
+    let mut lines = records(agent, id);
+    let time = "<current_datetime>2026-01-02T03:04:05.000+00:00</current_datetime>";
+    lines[1]["data"]["transformedContent"] = json!(format!("{time}\n\nask copilot"));
+    machine.write(file, &lines);
+    let rows = machine.records(&["list", "--agent", agent, "--json"]);
+    assert_eq!(rows[0]["firstPrompt"], "ask copilot");
+    let shown = machine.text(&["replay", id]);
+    assert!(shown.contains("user       ask copilot\n"), "{shown}");
+    assert!(shown.contains(&format!("client     {time}\n")), "{shown}");
+    let drawn = machine.text(&["tree", id]);
+    assert!(drawn.contains("● ask copilot"), "{drawn}");
+    // The agent sends both, and so does a resume.
+    let request = machine.text(&["resume", id, "--request"]);
+    assert!(request.contains(time), "{request}");
+}
+
+#[test]
+fn figures_of_a_compaction_that_the_agent_does_not_store_are_not_shown() {
+    let machine = Machine::new();
+    let (agent, file, id) = SESSIONS[4];
+    let mut lines = records(agent, id);
+    lines.push(json!({ "type": "session.compaction_complete", "id": "e8", "timestamp": TIME, "parentId": null,
+        "data": { "success": true, "summaryContent": "so far" } }));
+    machine.write(file, &lines);
+    for shown in [
+        machine.text(&["replay", id, "--in-context"]),
+        machine.text(&["replay", id]),
+        machine.text(&["tree", id]),
+    ] {
+        assert!(shown.contains("compacted"), "{shown}");
+        assert!(!shown.contains("tokens before"), "{shown}");
+        assert!(!shown.contains("(auto)"), "{shown}");
+    }
+}

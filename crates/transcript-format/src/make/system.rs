@@ -71,6 +71,11 @@ impl Compaction {
         Self(metadata)
     }
 
+    /// A compaction of which neither the trigger nor the tokens are known, as in sessions of other agents: a made figure would be shown as a fact.
+    pub fn unknown() -> Self {
+        Self(ObjectBuf::new())
+    }
+
     /// Sets the tokens of the context after.
     pub fn post_tokens(self, tokens: u64) -> Self {
         self.with("postTokens", tokens)

@@ -17,7 +17,7 @@ use crate::dialect::Policy;
 use crate::opencode::List;
 
 /// Changes with the form of the file, and with the lines that conversions have.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// The ending of the name of the file.
 const ENDING: &str = "agents";

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 use transcript_format::imported::IMPORTED_KEY;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
-use transcript_format::make::{self, Compaction, NewEntry, Trigger};
+use transcript_format::make::{self, Compaction, NewEntry};
 use transcript_format::object::{JsonKind, Raw};
 use transcript_format::time;
 use uuid::Uuid;
@@ -198,7 +198,7 @@ impl<'e> Writing<'e> {
 
     fn boundary(self, line: Line) -> NewEntry {
         let above = line.parent.map(|parent| self.id(parent));
-        let entry = make::compact_boundary(above, Compaction::new(Trigger::Auto, 0));
+        let entry = make::compact_boundary(above, Compaction::unknown());
         self.enveloped(entry, line, Standing::Said)
     }
 
