@@ -5,7 +5,7 @@ Hands every session of other agents in SHARED/import, and N sessions of Claude C
 command TRANSCRIPT (`resume --to --write --json`), reads the new session back with `replay --format items`, and compares: the items are those of the source, but for what the
 report lists. With --codex and --claude-code the clients are asked, too: the next request must have the items (`handover_clients.py` is the rig; run it without a network).
 Prints what differs and the figures, and exits with 1 if something differs."""
-import argparse, collections, glob, http.server, json, os, pathlib, random, shutil, subprocess, sys, tempfile, threading
+import argparse, collections, glob, json, os, pathlib, random, shutil, subprocess, sys, tempfile
 
 import handover_clients as clients
 
@@ -77,11 +77,23 @@ def arrived(items, report, target):
     return list(clients.with_additions(got, {"added": []})) if target == "claude-code" else got, added
 
 
+def without_parts(output):
+    """the text of a result without the JSON of the parts that the report says are text now: such as references to tools"""
+    def is_part(line):
+        try:
+            return json.loads(line).get("type") not in (None, "text", "image")
+        except (ValueError, AttributeError):
+            return False
+    return "\n".join(line for line in output.split("\n") if not is_part(line))
+
+
 def compare(wanted, got, given, report):
     """says what differs"""
+    parts = {given[entry["item"]].get("callId") for entry in report["changed"] if entry["change"] == "partsAsText"}
     calls = {given[entry["item"]].get("callId") for entry in report["added"] if entry["what"] == "result"}
     renamed = {entry["from"]: entry["to"] for entry in report["changed"] if entry["change"] == "callId"}
-    calls = {renamed.get(call, call) for call in calls}
+    calls, parts = ({renamed.get(call, call) for call in some} for some in (calls, parts))
+    got = [{**item, "output": without_parts(item["output"])} if item.get("callId") in parts and "output" in item else item for item in got]
     answered = {item["callId"] for item in wanted if item["kind"] == "tool_result"}
     got = [item for item in got if not (item["kind"] == "tool_result" and item["callId"] in calls - answered)]
     # Messages without a text stand for images beside them.
@@ -118,18 +130,12 @@ def hand_over(options, words, target, folder):
 
 def ask(program, target, home, cwd, given, written):
     """says what differs in the next request of the client"""
-    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), clients.Model)
-    model.requests = []
-    threading.Thread(target=model.serve_forever, daemon=True).start()
-    try:
+    with clients.ScriptedModel(fixed="answer") as model:
         if target == "codex":
-            (home / "config.toml").write_text(clients.config(model.server_port))
+            (home / "config.toml").write_text(clients.config(model.port))
             wrong = clients.ask_codex(program, home, cwd, written, written["title"])
         else:
-            wrong = clients.ask_claude_code(program, home, cwd, written, model.server_port)
-    finally:
-        model.shutdown()
-        model.server_close()
+            wrong = clients.ask_claude_code(program, home, cwd, written, model.port)
     if wrong:
         return "the client: " + wrong
     key, take = ("input", clients.sent) if target == "codex" else ("messages", clients.sent_by_claude_code)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the speed and the memory of reading the sessions of other agents.
 
-  import_speed.py [--items PROGRAM] [--dir DIR] [--rounds N]
+  import_speed.py [--items PROGRAM] [--dir DIR] [--rounds N] [--agent NAME …]
 
 Makes rollouts of Codex and a session of each other agent in DIR (default: a temporary folder) and runs PROGRAM (the example `items` of transcript-import) on each, next to `cat` and
 `wc -l`. The records have the shapes of the shared fixtures; the outputs of tools are as long as those of real sessions: most are short, some
@@ -192,7 +192,7 @@ class Session:
 
 def make_session(folder, agent, size):
     """Writes a session of another agent of about `size` bytes."""
-    store = os.path.join(folder, agent)
+    store = os.path.join(folder, f"{agent}{size // 1_000_000}")
     path = os.path.join(store, Session.FILES[agent])
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -301,13 +301,17 @@ def main():
     parser.add_argument("--items", help="the example `items`, built with --release")
     parser.add_argument("--dir")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--agent", action="append", help="only this one; can be given again")
     parser.add_argument("--make-only", action="store_true")
     options = parser.parse_args()
     folder = options.dir or tempfile.mkdtemp()
-    files = [("Codex, 200 MB", "codex", *make(folder, 1, 200_000_000)), ("Codex, 600 MB", "codex", *make(folder, 2, 600_000_000)),
-             ("Codex, lines of 100 MB", "codex", *make(folder, 3, 300_000_000, 100_000_000))]
-    files += [(agent, agent, *make_session(folder, agent, 200_000_000)) for agent in Session.FILES]
-    files += [(f"opencode, {size} MB", "opencode", path, session, store) for size in (200, 600) for path, session, store in [make_database(folder, size * 1_000_000)]]
+    sizes = (200, 600)
+    makers = {"codex": lambda size: make(folder, size // 300 + 1, size * 1_000_000), "opencode": lambda size: make_database(folder, size * 1_000_000)}
+    makers |= {agent: lambda size, agent=agent: make_session(folder, agent, size * 1_000_000) for agent in Session.FILES}
+    agents = options.agent or makers
+    files = [(f"{agent}, {size} MB", agent, *makers[agent](size)) for agent in agents for size in sizes]
+    if "codex" in agents:
+        files.append(("codex, lines of 100 MB", "codex", *make(folder, 4, 300_000_000, 100_000_000)))
     if options.make_only:
         return
     for name, agent, path, thread, store in files:
@@ -320,6 +324,7 @@ def main():
         if options.items:
             programs["read"] = [options.items, "--agent", agent, "--root", store, "--count", thread]
             programs["items"] = [options.items, "--agent", agent, "--root", store, thread]
+            programs["lines"] = [options.items, "--agent", agent, "--root", store, "--lines", thread]
         for program, command in programs.items():
             seconds, processor, peak = map(min, zip(*(run(command) for _ in range(options.rounds))))
             print(f"  {program:6} {size / 1e6 / seconds:7.0f} MB/s, {size / 1e6 / processor:7.0f} MB a second of the processor; "

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         title: Some(format!("Handed over: {seed}")),
         seed: seed.clone(),
         // 2026-11-28T16:40:00Z
-        now: 1_795_884_000_000,
+        start: 1_795_884_000_000,
         ..Options::default()
     };
     let home = Home {

@@ -1,7 +1,8 @@
 //! Results that agents make for calls without one when they send a conversation.
 
-use crate::content::StoredContent;
-use crate::conversation::{Conversation, NodeId, NodeKind};
+use crate::content::{Body, NewContent};
+use crate::conversation::{Conversation, NodeId};
+use crate::node::NodeKind;
 use crate::text::{Text, joined};
 
 /// The result that an agent makes for a call without one.
@@ -13,14 +14,14 @@ pub(crate) struct Missing {
 
 impl Missing {
     pub(crate) fn result_of(self, to: &mut Conversation, call: NodeId) -> NodeId {
-        let content = StoredContent {
-            output: Some(Text::held(self.output)),
-            name: to.stored(call).name.clone(),
-            call_id: to.stored(call).call_id.clone(),
+        let content = NewContent {
+            body: Body::Output(Text::held(self.output)),
             is_error: self.is_error,
-            ..StoredContent::default()
+            ..NewContent::default()
         };
-        to.make(NodeKind::ToolResult, content, Vec::new())
+        let result = to.make(NodeKind::ToolResult, content, Vec::new());
+        to.nodes.set_call_of(result, call);
+        result
     }
 
     /// Returns the nodes with a result for each call, which comes before the next message of the model or the person.
@@ -29,11 +30,12 @@ impl Missing {
         let mut complete: Vec<NodeId> = Vec::with_capacity(nodes.len());
         for id in nodes {
             let node = to.node(id);
-            let of_record = complete.last().map(|last| &to.node(*last).record_id);
-            let starts = of_record.is_none_or(|record| *record != node.record_id);
-            match node.kind {
+            let kind = node.kind;
+            let of_record = complete.last().map(|last| to.node(*last).record_id);
+            let starts = of_record.is_none_or(|record| record != node.record_id);
+            match kind {
                 NodeKind::ToolResult => {
-                    let answered = to.stored(id).call_id.clone();
+                    let answered = to.stored(id).call_id;
                     open.retain(|call| to.stored(*call).call_id != answered);
                 }
                 NodeKind::Context => {}
@@ -42,7 +44,7 @@ impl Missing {
                 }
                 _ => {}
             }
-            if to.node(id).kind == NodeKind::ToolCall {
+            if kind == NodeKind::ToolCall {
                 open.push(id);
             }
             complete.push(id);
@@ -69,13 +71,13 @@ pub(crate) fn join_prompts(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<Nod
             continue;
         }
         let contents = || run.iter().map(|id| to.stored(*id));
-        let texts = contents().filter_map(|content| content.text.as_ref());
-        let content = StoredContent {
-            text: Some(joined(texts.filter(|text| !text.is_empty()), "\n")),
+        let texts = contents().filter_map(|content| content.text);
+        let content = NewContent {
+            body: Body::Text(joined(texts.filter(|text| !text.is_empty()), "\n")),
             images: contents()
                 .flat_map(|content| content.images.iter().cloned())
                 .collect(),
-            ..StoredContent::default()
+            ..NewContent::default()
         };
         prompts.push(to.make(NodeKind::User, content, run));
     }

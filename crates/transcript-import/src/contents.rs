@@ -17,8 +17,8 @@ impl Conversation {
     /// # Panics
     /// When the id is one of another conversation.
     #[must_use]
-    pub fn stored(&self, id: NodeId) -> &StoredContent {
-        &self.node(id).content
+    pub fn stored(&self, id: NodeId) -> StoredContent<'_> {
+        self.nodes.content(id)
     }
 
     /// Reads the content of a node.
@@ -27,14 +27,14 @@ impl Conversation {
     /// [`Error::Io`] when a source cannot be read, [`Error::Changed`] when it has other bytes than before.
     pub fn content(&self, id: NodeId) -> Result<Content, Error> {
         let stored = self.stored(id);
-        let text = |text: &Option<Text>| text.as_ref().map(|text| self.text(text)).transpose();
-        let input = stored.input.as_ref().map(|input| self.input(input));
+        let text = |text: Option<&Text>| text.map(|text| self.text(text)).transpose();
+        let input = stored.input.map(|input| self.input(input));
         Ok(Content {
-            text: text(&stored.text)?,
-            name: stored.name.as_deref().map(str::to_owned),
-            call_id: stored.call_id.as_deref().map(str::to_owned),
+            text: text(stored.text)?,
+            name: stored.name.map(str::to_owned),
+            call_id: stored.call_id.map(str::to_owned),
             input: input.transpose()?,
-            output: text(&stored.output)?,
+            output: text(stored.output)?,
             is_error: stored.is_error,
             images: stored.images.to_vec(),
         })
@@ -57,7 +57,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`content`](Self::content).
-    pub fn input(&self, input: &Input) -> Result<Json, Error> {
+    pub fn input(&self, input: Input<&Text>) -> Result<Json, Error> {
         Ok(match input {
             Input::Text(text) => Json::from(&*self.text(text)?),
             Input::Json(text) => {
@@ -91,7 +91,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`write_escaped`](Self::write_escaped).
-    pub fn write_input(&self, input: &Input, to: &mut dyn Write) -> Result<(), Error> {
+    pub fn write_input(&self, input: Input<&Text>, to: &mut dyn Write) -> Result<(), Error> {
         match input {
             Input::Text(text) => {
                 write(to, "\"")?;
@@ -134,6 +134,25 @@ impl Conversation {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a text lies in its source as the body of a JSON string, and this is that body.
+    pub(crate) fn is_body(&self, text: &Text, body: &str) -> Result<bool, Error> {
+        let [Piece::Stored(stored)] = text.pieces() else {
+            return Ok(false);
+        };
+        let is_whole = stored.place().len == body.len() as u64;
+        if stored.form() != StoredForm::StringBody || !is_whole {
+            return Ok(false);
+        }
+        let (mut rest, mut is_same) = (body.as_bytes(), true);
+        self.chunks(stored, |chunk| {
+            let (start, after) = rest.split_at(chunk.len().min(rest.len()));
+            is_same &= start == chunk.as_bytes();
+            rest = after;
+            Ok(())
+        })?;
+        Ok(is_same)
     }
 
     /// Calls `each` with the bytes of a piece, in chunks that can be unescaped separately.

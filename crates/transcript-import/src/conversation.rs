@@ -1,19 +1,22 @@
 //! A session of another agent, as values: nodes, the path that goes to the model, branches, and a map of all bytes.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use transcript_storage::ReadFile;
 
 use crate::Agent;
-use crate::content::StoredContent;
+use crate::content::NewContent;
+use crate::node::{Node, NodeKind, Usage};
 use crate::node_ids::NodeIds;
+use crate::nodes::{Name, Nodes};
 use crate::place::{Place, SourceId};
 use crate::text::Stored;
 
 pub(crate) use crate::node_ids::NodeId;
+pub(crate) use crate::nodes::NewNode;
 
 pub use transcript_format::imported::DamageKind;
 
@@ -43,11 +46,9 @@ pub struct Conversation {
     /// The reason why the agent itself refuses the session; only under [`Policy::Vendor`](crate::Policy::Vendor), and nothing is
     /// live then.
     pub refusal: Option<&'static str>,
-    /// The names of models, each once.
-    names: BTreeSet<Arc<str>>,
     /// What identifies a response in every copy of it, by its last node, where its record does not.
     pub(crate) responses: HashMap<NodeId, Box<str>>,
-    nodes: Vec<Node>,
+    pub(crate) nodes: Nodes,
     /// The branch of each node; `None` when it is live.
     branch_of: Vec<Option<u32>>,
 }
@@ -65,90 +66,6 @@ pub struct Source {
     pub version: Option<Box<str>>,
     /// The open file, if texts can be read from it again. It stays the same file when another one takes its name.
     pub(crate) file: Option<Arc<dyn ReadFile>>,
-}
-
-/// The kind of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NodeKind {
-    /// A prompt, or what the agent sends as one.
-    User,
-    /// A text of the model.
-    Assistant,
-    /// A thought of the model.
-    Reasoning,
-    /// A call of a tool.
-    ToolCall,
-    /// The result of a call.
-    ToolResult,
-    /// The summary of a compaction or of a branch.
-    Summary,
-    /// Text that the agent adds by itself, such as the date and the working folder.
-    Context,
-}
-
-/// A message, or one block of it.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// What it is.
-    pub kind: NodeKind,
-    /// Where it lies. `None` for a node that the agent makes for the request and stores nowhere.
-    pub origin: Option<Place>,
-    /// The nodes that a made node stands for, such as the prompts that are sent as one. They are not live themselves.
-    pub made_of: NodeIds,
-    /// The id of its record.
-    pub record_id: Option<Box<str>>,
-    /// The time of its record, as it is written.
-    pub time: Option<Box<str>>,
-    /// The model that wrote it.
-    pub model: Option<Arc<str>>,
-    /// The tokens of the response that ends with it.
-    pub usage: Option<Box<Usage>>,
-    pub(crate) content: StoredContent,
-}
-
-/// Numbers of tokens, with one meaning for all agents: each token of a request and of a response is in exactly one of the first four.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Tokens of requests that came from no cache and went into none.
-    pub input: u64,
-    /// Tokens of responses, those of thoughts included.
-    pub output: u64,
-    /// Tokens of requests that were read from the cache.
-    pub cache_read: u64,
-    /// Tokens of requests that were written to the cache.
-    pub cache_write: u64,
-    /// Tokens of thoughts, which are a part of the output.
-    pub reasoning: u64,
-}
-
-impl Usage {
-    /// Takes the tokens of the cache out of the input: an agent counted them as a part of it.
-    pub(crate) fn of_whole_input(self) -> Self {
-        let cached = self.cache_read.saturating_add(self.cache_write);
-        Self {
-            input: self.input.saturating_sub(cached),
-            ..self
-        }
-    }
-
-    /// Adds the tokens of thoughts to the output: an agent counted them apart.
-    pub(crate) fn of_separate_thoughts(self) -> Self {
-        Self {
-            output: self.output.saturating_add(self.reasoning),
-            ..self
-        }
-    }
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
-        add(&mut self.input, other.input);
-        add(&mut self.output, other.output);
-        add(&mut self.cache_read, other.cache_read);
-        add(&mut self.cache_write, other.cache_write);
-        add(&mut self.reasoning, other.reasoning);
-    }
 }
 
 /// What is known about a session as a whole.
@@ -270,9 +187,8 @@ impl Conversation {
             unknown: BTreeMap::new(),
             damage: Vec::new(),
             refusal: None,
-            names: BTreeSet::new(),
             responses: HashMap::new(),
-            nodes: Vec::new(),
+            nodes: Nodes::default(),
             branch_of: Vec::new(),
         }
     }
@@ -287,8 +203,8 @@ impl Conversation {
     /// # Panics
     /// When the id is one of another conversation.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0 as usize]
+    pub fn node(&self, id: NodeId) -> Node<'_> {
+        self.nodes.node(id)
     }
 
     /// Returns a file that it was read from.
@@ -307,16 +223,9 @@ impl Conversation {
         self.branch_of[id.0 as usize].map(|branch| branch as usize)
     }
 
-    /// Returns a name that many nodes have.
-    pub(crate) fn name(&mut self, name: &str) -> Arc<str> {
-        match self.names.get(name) {
-            Some(known) => known.clone(),
-            None => {
-                let new: Arc<str> = name.into();
-                self.names.insert(new.clone());
-                new
-            }
-        }
+    /// Returns the number of a name that many nodes have.
+    pub(crate) fn name(&mut self, name: &str) -> Name {
+        self.nodes.name(name)
     }
 
     /// Notes the tokens of a response: at the last of its nodes that the model wrote, as results of calls cost nothing by themselves.
@@ -324,12 +233,8 @@ impl Conversation {
         let mut nodes = nodes.iter().rev().copied();
         let last = nodes.find(|id| self.node(*id).kind.is_of_model());
         if let Some((last, usage)) = last.zip(usage) {
-            self.node_mut(last).usage = Some(Box::new(usage));
+            *self.nodes.usage_mut(last) = usage;
         }
-    }
-
-    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.0 as usize]
     }
 
     /// Adds a source. `file` is open if it can be read at an offset.
@@ -359,21 +264,14 @@ impl Conversation {
         id
     }
 
-    pub(crate) fn add(&mut self, node: Node) -> NodeId {
-        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(node);
-        id
+    pub(crate) fn add(&mut self, node: NewNode) -> NodeId {
+        self.nodes.add(node)
     }
 
     /// Adds a node that the agent makes for the request.
-    pub(crate) fn make(
-        &mut self,
-        kind: NodeKind,
-        content: StoredContent,
-        of: Vec<NodeId>,
-    ) -> NodeId {
-        let mut node = Node::new(kind, content);
-        node.made_of = of.into();
+    pub(crate) fn make(&mut self, kind: NodeKind, content: NewContent, of: Vec<NodeId>) -> NodeId {
+        let mut node = NewNode::new(kind, content);
+        node.made_of = of;
         self.add(node)
     }
 
@@ -409,7 +307,7 @@ impl Conversation {
         self.live.retain(|id| take(*id));
         let mut within = self.live.clone();
         while let Some(id) = within.pop() {
-            let parts = self.nodes[id.0 as usize].made_of.iter().copied();
+            let parts = self.nodes.node(id).made_of.iter().copied();
             within.extend(parts.filter(|part| take(*part)));
         }
         for branch in &mut self.branches {
@@ -429,18 +327,9 @@ impl Conversation {
 
     /// Puts the nodes into the order of their bytes: some are known only after later ones.
     fn sort(&mut self) {
-        let key = |node: &Node| (node.origin.is_none(), node.origin);
-        if self.nodes.is_sorted_by_key(key) {
+        let Some(new) = self.nodes.sort() else {
             return;
-        }
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|at| key(&self.nodes[*at]));
-        let mut new = vec![NodeId(0); order.len()];
-        for (number, at) in order.iter().enumerate() {
-            new[*at] = NodeId(u32::try_from(number).unwrap_or(u32::MAX));
-        }
-        let mut nodes: Vec<Option<Node>> = self.nodes.drain(..).map(Some).collect();
-        self.nodes = order.iter().filter_map(|at| nodes[*at].take()).collect();
+        };
         let renumber = |id: &mut NodeId| *id = new[id.0 as usize];
         self.live.iter_mut().for_each(renumber);
         let responses = std::mem::take(&mut self.responses).into_iter();
@@ -448,8 +337,6 @@ impl Conversation {
         self.responses = responses.collect();
         let branches = self.branches.iter_mut();
         branches.for_each(|branch| branch.nodes.iter_mut().for_each(renumber));
-        let nodes = self.nodes.iter_mut();
-        nodes.for_each(|node| node.made_of.iter_mut().for_each(renumber));
         for part in &mut self.parts {
             if let Holds::Nodes(ids) = &mut part.holds {
                 ids.iter_mut().for_each(renumber);
@@ -458,41 +345,18 @@ impl Conversation {
     }
 }
 
-impl Node {
-    pub(crate) fn new(kind: NodeKind, content: StoredContent) -> Self {
-        Self {
-            kind,
-            origin: None,
-            made_of: NodeIds::default(),
-            record_id: None,
-            time: None,
-            model: None,
-            usage: None,
-            content,
-        }
-    }
-}
-
-impl NodeKind {
-    /// Returns whether the model wrote it.
-    pub(crate) fn is_of_model(self) -> bool {
-        matches!(self, Self::Assistant | Self::Reasoning | Self::ToolCall)
-    }
-}
-
 impl Conversation {
     /// Returns the id of the call that a node makes or answers.
     pub(crate) fn call_id(&self, id: NodeId) -> Option<&str> {
-        self.stored(id).call_id.as_deref()
+        self.stored(id).call_id
     }
 
     /// Returns the nodes that begin before a place or at it, in its source or an earlier one, the last one first.
     pub(crate) fn before(&self, place: Place) -> impl Iterator<Item = NodeId> + use<> {
-        let is_before = |node: &Node| {
-            let origin = node.origin;
+        let is_before = |origin: Option<Place>| {
             origin.is_some_and(|at| (at.source, at.offset) <= (place.source, place.offset))
         };
-        let count = self.nodes.partition_point(is_before);
+        let count = self.nodes.count_before(is_before);
         (0..u32::try_from(count).unwrap_or(u32::MAX))
             .rev()
             .map(NodeId)

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use compact_str::CompactString;
+
 use crate::Error;
-use crate::content::{Image, ImageData, Input, StoredContent};
-use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, Part};
+use crate::content::{Body, Image, ImageData, Input, NewContent};
+use crate::conversation::{BranchKind, Conversation, Holds, NewNode, NodeId, Part};
 use crate::place::{Place, SourceId};
 use crate::text::Text;
 
@@ -54,14 +56,17 @@ impl Conversation {
         };
         let mut added = HashMap::<NodeId, NodeId>::new();
         for id in lost {
-            let mut node = Node::new(then.node(id).kind, then.held(id)?);
+            let mut node = NewNode::new(then.node(id).kind, then.held(id)?);
             let of = then.node(id);
             node.origin = of.origin.map(moved);
-            node.record_id.clone_from(&of.record_id);
-            node.time.clone_from(&of.time);
-            node.model = of.model.as_deref().map(|model| self.name(model));
-            node.usage.clone_from(&of.usage);
-            added.insert(id, self.add(node));
+            node.record_id = of.record_id.cloned();
+            node.time = of.time.cloned();
+            node.model = of.model.map(|model| self.name(model));
+            let own = self.add(node);
+            if let Some(usage) = of.usage {
+                *self.nodes.usage_mut(own) = *usage;
+            }
+            added.insert(id, own);
         }
         for part in &then.parts {
             let holds = match &part.holds {
@@ -93,10 +98,10 @@ impl Conversation {
         content.name.hash(&mut hasher);
         content.is_error.hash(&mut hasher);
         content.images.len().hash(&mut hasher);
-        let input = content.input.as_ref().map(|input| match input {
+        let input = content.input.map(|input| match input {
             Input::Json(text) | Input::Text(text) => text,
         });
-        for text in [content.text.as_ref(), input, content.output.as_ref()] {
+        for text in [content.text, input, content.output] {
             text.map(|text| self.text(text))
                 .transpose()?
                 .hash(&mut hasher);
@@ -105,16 +110,16 @@ impl Conversation {
     }
 
     /// Returns the content of a node in memory.
-    fn held(&self, id: NodeId) -> Result<StoredContent, Error> {
+    fn held(&self, id: NodeId) -> Result<NewContent, Error> {
         let stored = self.stored(id);
         let held = |text: &Text| Ok::<_, Error>(Text::held(&self.text(text)?));
-        let optional = |text: &Option<Text>| text.as_ref().map(held).transpose();
-        let input = stored.input.as_ref().map(|input| {
-            Ok::<_, Error>(match input {
-                Input::Json(text) => Input::Json(held(text)?),
-                Input::Text(text) => Input::Text(held(text)?),
-            })
-        });
+        let body = match (stored.text, stored.input, stored.output) {
+            (Some(text), ..) => Body::Text(held(text)?),
+            (_, Some(Input::Json(text)), _) => Body::Input(Input::Json(held(text)?)),
+            (_, Some(Input::Text(text)), _) => Body::Input(Input::Text(held(text)?)),
+            (.., Some(text)) => Body::Output(held(text)?),
+            (None, None, None) => Body::None,
+        };
         let image = |image: &Image| {
             Ok::<_, Error>(Image {
                 media_type: image.media_type.clone(),
@@ -127,14 +132,12 @@ impl Conversation {
             })
         };
         let images: Result<Vec<Image>, Error> = stored.images.iter().map(image).collect();
-        Ok(StoredContent {
-            text: optional(&stored.text)?,
-            name: stored.name.clone(),
-            call_id: stored.call_id.clone(),
-            input: input.transpose()?,
-            output: optional(&stored.output)?,
+        Ok(NewContent {
+            body,
+            name: stored.name.map(CompactString::from),
+            call_id: stored.call_id.map(CompactString::from),
             is_error: stored.is_error,
-            images: images?.into(),
+            images: images?,
         })
     }
 }

@@ -151,11 +151,27 @@ pub(crate) fn escaped_len(text: &str) -> u64 {
 
 /// Returns how many bytes more the escapes of line ends take.
 fn of_line_ends(text: &str) -> u64 {
-    if text.is_ascii() {
+    if !may_have_line_ends(text.as_bytes()) {
         return 0;
     }
     let ends = text.matches(LINE_ENDS);
     ends.map(|end| (UNIT_LEN - end.len()) as u64).sum()
+}
+
+/// Returns whether two bytes are the end of a line end. Most texts have characters beyond ASCII and no line ends, so all bytes of a block
+/// are compared without a branch, many at once.
+fn may_have_line_ends(bytes: &[u8]) -> bool {
+    const BLOCK_LEN: usize = 4 << 10;
+    let is_end = |first: u8, second: u8| {
+        (first == 0xc2) & (second == 0x85) | (first == 0x80) & (second & 0xfe == 0xa8)
+    };
+    let next = bytes.get(1..).unwrap_or_default().chunks(BLOCK_LEN);
+    bytes.chunks(BLOCK_LEN).zip(next).any(|(block, next)| {
+        let pairs = block.iter().zip(next);
+        pairs.fold(false, |found, (first, second)| {
+            found | is_end(*first, *second)
+        })
+    })
 }
 
 /// Returns the length of the body of a JSON string after its text was read and escaped again: writers differ in what they
@@ -255,6 +271,17 @@ mod tests {
             escaped_len(&text),
             Json::from(&*text).text().len() as u64 - 2
         );
+    }
+
+    #[test]
+    fn line_ends_count_at_every_place() {
+        for end in LINE_ENDS {
+            for before in (0..80).chain(4090..4100) {
+                let text = format!("{}{end}é", "a".repeat(before));
+                let len = Json::from(&*text).text().len() as u64 - 2;
+                assert_eq!((escaped_len(&text), rewritten_len(&text)), (len, len));
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use crate::Error;
 use crate::contents::write;
-use crate::conversation::{Branch, BranchKind, Conversation, NodeId, NodeKind};
+use crate::conversation::{Branch, BranchKind, Conversation, NodeId};
+use crate::node::NodeKind;
 use crate::text::Text;
 
 impl NodeKind {
@@ -69,20 +70,20 @@ impl Conversation {
         write(to, "{\"kind\":\"")?;
         write(to, self.node(id).kind.name())?;
         write(to, "\"")?;
-        if let Some(text) = &stored.text {
+        if let Some(text) = stored.text {
             self.write_member("text", text, to)?;
         }
-        if let Some(name) = &stored.name {
+        if let Some(name) = stored.name {
             self.write_member("name", &Text::held(name), to)?;
         }
-        if let Some(call) = &stored.call_id {
+        if let Some(call) = stored.call_id {
             self.write_member("callId", &Text::held(call), to)?;
         }
-        if let Some(input) = &stored.input {
+        if let Some(input) = stored.input {
             write(to, ",\"input\":")?;
             self.write_input(input, to)?;
         }
-        if let Some(output) = &stored.output {
+        if let Some(output) = stored.output {
             self.write_member("output", output, to)?;
         }
         if stored.is_error {

@@ -84,12 +84,15 @@ pub mod handover;
 mod ids;
 mod items;
 mod lines;
+mod node;
 mod node_ids;
+mod nodes;
 mod opencode;
 mod parts;
 mod pi;
 mod place;
 mod qwen;
+mod record_id;
 mod shared;
 mod source;
 #[cfg(feature = "sqlite")]
@@ -97,6 +100,7 @@ mod sqlite;
 mod state;
 mod strings;
 mod text;
+mod time;
 mod tree;
 mod value;
 mod version;
@@ -105,8 +109,7 @@ pub use agent::{Agent, UnknownAgent};
 pub use codex::Codex;
 pub use content::{Content, Image, ImageData, Input, StoredContent};
 pub use conversation::{
-    Branch, BranchKind, Conversation, Damage, DamageKind, Holds, Metadata, Node, NodeKind, Part,
-    Source, Usage,
+    Branch, BranchKind, Conversation, Damage, DamageKind, Holds, Metadata, Part, Source,
 };
 pub use copilot::Copilot;
 pub use desktop::ClaudeDesktop;
@@ -117,13 +120,16 @@ pub use entries::{Entries, Subject};
 pub use error::Error;
 pub use gemini::Gemini;
 pub use lines::LINE_CAP;
+pub use node::{Node, NodeKind, Usage};
 pub use node_ids::{NodeId, NodeIds};
 pub use opencode::OpenCode;
 pub use pi::Pi;
 pub use place::{Place, SourceId};
 pub use qwen::Qwen;
+pub use record_id::RecordId;
 pub use source::Store;
 pub use text::{Piece, Stored, StoredForm, Text};
+pub use time::Time;
 pub use transcript_format::imported::IMPORTED_KEY;
 
 /// The README, as a doctest, so that its examples compile.

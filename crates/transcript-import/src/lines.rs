@@ -13,9 +13,11 @@ use crate::Error;
 use crate::content::Input;
 use crate::conversation::{Conversation, DamageKind, Holds, Part};
 use crate::place::{Place, SourceId};
+use crate::record_id::RecordId;
 use crate::source::{Opened, Store, name_of};
-use crate::strings::{body_of, boxed};
+use crate::strings::body_of;
 use crate::text::{Stored, StoredForm, Text, held_body};
+use crate::time::Time;
 
 /// The maximum length of a line: 256 MiB. Longer ones are kept raw.
 pub const LINE_CAP: usize = 256 << 20;
@@ -135,9 +137,14 @@ impl<'a> Record<'a> {
         self.text_offset.is_some()
     }
 
-    /// Returns the field `key` as a short string in memory.
-    pub(crate) fn string(&self, key: &str) -> Option<Box<str>> {
-        boxed(&self.object, key)
+    /// Returns the field `key` as the time of the record.
+    pub(crate) fn time(&self, key: &str) -> Option<Time> {
+        self.object.str(key).map(|time| Time::from(&*time))
+    }
+
+    /// Returns the field `key` as the id of the record.
+    pub(crate) fn id(&self, key: &str) -> Option<RecordId> {
+        self.object.str(key).map(|id| RecordId::from(&*id))
     }
 }
 

@@ -63,6 +63,15 @@ impl DerefMut for NodeIds {
     }
 }
 
+impl NodeIds {
+    /// Adds ids at the end.
+    pub(crate) fn extend(&mut self, ids: &[NodeId]) {
+        if !ids.is_empty() {
+            *self = [self, ids].concat().into();
+        }
+    }
+}
+
 impl From<Vec<NodeId>> for NodeIds {
     fn from(ids: Vec<NodeId>) -> Self {
         match ids[..] {

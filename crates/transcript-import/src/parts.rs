@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use transcript_format::object::{Object, Raw};
 
-use crate::content::{Image, ImageData, StoredContent};
-use crate::conversation::NodeKind;
+use crate::content::{Body, Image, ImageData, NewContent};
 use crate::escapes::decoded_start;
 use crate::lines::Record;
-use crate::strings::{body_of, boxed, objects};
+use crate::node::NodeKind;
+use crate::strings::{body_of, objects, small};
 use crate::text::Text;
 use crate::value::image_in;
 
 /// A node that parts make, and where it lies.
 pub(crate) struct Made<'a> {
     pub(crate) kind: NodeKind,
-    pub(crate) content: StoredContent,
+    pub(crate) content: NewContent,
     pub(crate) place: Raw<'a>,
     /// The body of the string that is its text, if it is one.
     pub(crate) body: Option<&'a str>,
@@ -42,7 +42,7 @@ pub(crate) fn nodes_of<'a>(
     if let Some(body) = body_of(content) {
         return vec![Made {
             kind: text_kind,
-            content: StoredContent::text(record.text_of_body(body)),
+            content: NewContent::text(record.text_of_body(body)),
             place: content,
             body: Some(body),
         }];
@@ -71,10 +71,10 @@ fn node_of<'a>(record: &Record<'_>, part: &Object<'a>, text_kind: NodeKind) -> M
     }
     let body = part.get("text").and_then(body_of);
     let text = body.map(|body| record.text_of_body(body));
-    let content = StoredContent {
-        text: Some(text.unwrap_or_else(|| Text::held(""))),
+    let content = NewContent {
+        body: Body::Text(text.unwrap_or_else(|| Text::held(""))),
         images: image_of(record, part).into_iter().collect(),
-        ..StoredContent::default()
+        ..NewContent::default()
     };
     let kind = match part.bool("thought") {
         Some(true) => NodeKind::Reasoning,
@@ -99,23 +99,23 @@ fn image_of(record: &Record<'_>, part: &Object<'_>) -> Option<Image> {
     let file = part.get("fileData")?.object();
     let uri = file.as_ref().and_then(|file| record.text(file, "fileUri"));
     Some(Image {
-        media_type: file.and_then(|file| boxed(&file, "mimeType")),
+        media_type: file.and_then(|file| small(&file, "mimeType")),
         data: uri.map_or(ImageData::Unknown, ImageData::Url),
     })
 }
 
 /// Returns a call: its id, its name, and its input in the field `input`.
-pub(crate) fn call_of(record: &Record<'_>, call: &Object<'_>, input: &str) -> StoredContent {
-    StoredContent {
-        name: boxed(call, "name"),
-        call_id: boxed(call, "id"),
-        input: Some(record.input_of(call.get(input))),
-        ..StoredContent::default()
+pub(crate) fn call_of(record: &Record<'_>, call: &Object<'_>, input: &str) -> NewContent {
+    NewContent {
+        name: small(call, "name"),
+        call_id: small(call, "id"),
+        body: Body::Input(record.input_of(call.get(input))),
+        ..NewContent::default()
     }
 }
 
 /// Returns a result: text under `output` or `error`, or whatever the tool returned.
-fn result_of(record: &Record<'_>, response: &Object<'_>) -> StoredContent {
+fn result_of(record: &Record<'_>, response: &Object<'_>) -> NewContent {
     let result = response.object("response");
     let field = |key| result.as_ref().and_then(|result| result.get(key));
     let error = field("error");
@@ -123,11 +123,11 @@ fn result_of(record: &Record<'_>, response: &Object<'_>) -> StoredContent {
         .or(error)
         .or_else(|| response.get("response"));
     let output = value.map(|value| record.text_or_json_of(value));
-    StoredContent {
-        name: boxed(response, "name"),
-        call_id: boxed(response, "id"),
-        output: Some(output.unwrap_or_else(|| Text::held(""))),
+    NewContent {
+        name: small(response, "name"),
+        call_id: small(response, "id"),
+        body: Body::Output(output.unwrap_or_else(|| Text::held(""))),
         is_error: error.is_some() && field("output").is_none(),
-        ..StoredContent::default()
+        ..NewContent::default()
     }
 }

@@ -6,12 +6,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use transcript_format::object::Object;
 
 use crate::calls::{Missing, join_prompts};
-use crate::content::StoredContent;
-use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::NewContent;
+use crate::conversation::{BranchKind, Conversation, Holds, NewNode, NodeId};
 use crate::dialect::{Dialect, Policy, Session};
 use crate::escapes::Fingerprint;
 use crate::ids::Id;
 use crate::lines::{Reading, Record};
+use crate::node::{NodeKind, Usage};
+use crate::node_ids::NodeIds;
 use crate::parts::nodes_of;
 use crate::place::Place;
 use crate::source::{Store, name_of};
@@ -83,9 +85,9 @@ fn is_of_qwen(record: &Object<'_>) -> bool {
 /// The records of a file.
 struct File {
     entries: Vec<Entry>,
-    by_id: HashMap<Id, usize>,
-    /// The ids of all records, with their checksums.
-    seen: HashSet<(Id, u32)>,
+    by_id: HashMap<Id, u32>,
+    /// The ids of all records with their bytes.
+    seen: HashSet<Id>,
     leaf: Option<usize>,
     copies: Vec<NodeId>,
     echoes: Vec<Echo>,
@@ -121,7 +123,7 @@ impl Echo {
 /// A record, or several with the same id, which Qwen Code takes as one.
 struct Entry {
     link: Link,
-    nodes: Vec<NodeId>,
+    nodes: NodeIds,
     /// Whether the nodes take the place of all before them.
     is_compaction: bool,
 }
@@ -159,10 +161,10 @@ impl File {
                     let body = made.body.unwrap_or_default();
                     self.answers.push(Fingerprint::of_body(body));
                 }
-                let mut node = Node::new(made.kind, made.content);
+                let mut node = NewNode::new(made.kind, made.content);
                 node.origin = Some(record.place_of(made.place));
-                node.record_id = record.string("uuid");
-                node.time = record.string("timestamp");
+                node.record_id = record.id("uuid");
+                node.time = record.time("timestamp");
                 node.model = object.str("model").map(|model| to.name(&model));
                 nodes.push(to.add(node));
             }
@@ -181,7 +183,7 @@ impl File {
                 .copied()
                 .find(|id| to.node(*id).kind == NodeKind::User);
             if let Some(summary) = summary {
-                to.node_mut(summary).kind = NodeKind::Summary;
+                to.nodes.set_kind(summary, NodeKind::Summary);
             }
         }
         let usage = object.object("usageMetadata").map(|usage| usage_of(&usage));
@@ -230,10 +232,10 @@ impl File {
                 done = at + 1;
                 continue;
             }
-            let mut node = Node::new(NodeKind::Assistant, StoredContent::text(echo.text));
+            let mut node = NewNode::new(NodeKind::Assistant, NewContent::text(echo.text));
             node.origin = Some(echo.place);
             let id = to.add(node);
-            self.entries[echo.entry].nodes.push(id);
+            self.entries[echo.entry].nodes.extend(&[id]);
             if let Ok(part) = to
                 .parts
                 .binary_search_by_key(&echo.place, |part| part.place)
@@ -248,11 +250,14 @@ impl File {
         if self.policy == Policy::Recover && !to.damage.is_empty() {
             self.recover(to);
         }
+        // Only the reading needs it.
+        self.seen = HashSet::new();
         to.branch(BranchKind::Superseded, self.copies);
         let Some(leaf) = self.leaf else { return };
         let entries = &self.entries;
-        let tree = Tree::new(entries.iter().map(|entry| &entry.link));
-        let path = tree.path(leaf, self.policy, to);
+        let links = entries.iter().map(|entry| &entry.link);
+        let tree = Tree::new(links, self.by_id, self.policy);
+        let path = tree.path(leaf, to);
         let mut on_path = vec![false; entries.len()];
         let mut live = Vec::new();
         let mut usage = Usage::default();
@@ -263,10 +268,7 @@ impl File {
                 to.branch(BranchKind::Compacted, std::mem::take(&mut live));
             }
             live.extend(&entry.nodes);
-            let usages = entry
-                .nodes
-                .iter()
-                .filter_map(|node| to.node(*node).usage.as_deref());
+            let usages = entry.nodes.iter().filter_map(|node| to.node(*node).usage);
             usages.for_each(|of_node| usage += *of_node);
         }
         to.metadata.usage = Some(usage);
@@ -304,20 +306,17 @@ impl Reading for File {
         let subtype = subtype.as_deref();
         Self::learn(to, record, subtype);
         let nodes = self.nodes(to, record, subtype);
-        let checksum = crc32fast::hash(record.object.text().as_bytes());
-        let is_copy = !self.seen.insert((id, checksum));
+        let is_copy = !self
+            .seen
+            .insert(id.with_bytes(record.object.text().as_bytes()));
         let at = *self.by_id.entry(id).or_insert_with(|| {
             self.entries.push(Entry {
-                link: Link {
-                    id,
-                    parent: Id::in_field(&record.object, "parentUuid"),
-                    place: record.place,
-                },
-                nodes: Vec::new(),
+                link: Link::of(&record.object, id, "parentUuid", to),
+                nodes: NodeIds::default(),
                 is_compaction: false,
             });
-            self.entries.len() - 1
-        });
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        }) as usize;
         self.leaf = Some(at);
         let entry = &mut self.entries[at];
         if self.policy == Policy::Recover && is_copy {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use compact_str::CompactString;
 use transcript_format::object::{Object, Raw};
 
 /// Returns the field `key` as an owned string.
@@ -9,12 +10,9 @@ pub(crate) fn string(object: &Object<'_>, key: &str) -> Option<String> {
     object.str(key).map(Cow::into_owned)
 }
 
-/// Returns the field `key` as a string that takes no more memory than its characters.
-pub(crate) fn boxed(object: &Object<'_>, key: &str) -> Option<Box<str>> {
-    object.str(key).map(|text| match text {
-        Cow::Borrowed(text) => text.into(),
-        Cow::Owned(text) => text.into(),
-    })
+/// Returns the field `key` as a string that takes little memory.
+pub(crate) fn small(object: &Object<'_>, key: &str) -> Option<CompactString> {
+    object.str(key).map(CompactString::from)
 }
 
 /// Returns the body of a string, with its escapes; `None` for another value.

@@ -2,9 +2,9 @@
 
 use transcript_format::object::{Object, Raw};
 
-use crate::content::{Image, ImageData, StoredContent};
+use crate::content::{Body, Image, ImageData, NewContent};
 use crate::lines::Record;
-use crate::strings::{boxed, objects};
+use crate::strings::{objects, small};
 use crate::text::{Text, joined};
 
 /// Returns the text and the images of a content of a record: a string, or a list of parts. `image_of` returns the image that a
@@ -13,9 +13,9 @@ pub(crate) fn text_of(
     record: &Record<'_>,
     content: Raw<'_>,
     image_of: impl Fn(&Record<'_>, &Object<'_>) -> Option<Image>,
-) -> StoredContent {
+) -> NewContent {
     if let Some(text) = record.text_of(content) {
-        return StoredContent::text(text);
+        return NewContent::text(text);
     }
     let (mut texts, mut images) = (Vec::new(), Vec::new());
     for part in objects(Some(content)) {
@@ -24,10 +24,10 @@ pub(crate) fn text_of(
             None => texts.extend(record.text(&part, "text")),
         }
     }
-    StoredContent {
-        text: Some(one_or_joined(texts)),
-        images: images.into(),
-        ..StoredContent::default()
+    NewContent {
+        body: Body::Text(one_or_joined(texts)),
+        images,
+        ..NewContent::default()
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn one_or_joined(mut texts: Vec<Text>) -> Text {
 pub(crate) fn image_in(record: &Record<'_>, part: &Object<'_>) -> Image {
     let data = record.text(part, "data").map(ImageData::Base64);
     Image {
-        media_type: boxed(part, "mimeType"),
+        media_type: small(part, "mimeType"),
         data: data.unwrap_or(ImageData::Unknown),
     }
 }

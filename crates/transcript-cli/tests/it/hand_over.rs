@@ -220,11 +220,11 @@ fn what_cannot_be_handed_over_is_refused_and_nothing_is_made() {
 #[test]
 fn the_conversation_ends_at_the_entry_that_is_named() {
     for (agent, id) in sources() {
-        let machine = Machine::new();
-        let ids = machine.text(&["replay", "--format", "ids", id]);
-        let prompt = ids.lines().next().unwrap();
-        let line = prompt.split_whitespace().next().unwrap();
         for option in ["--at", "--leaf"] {
+            let machine = Machine::new();
+            let ids = machine.text(&["replay", "--format", "ids", id]);
+            let prompt = ids.lines().next().unwrap();
+            let line = prompt.split_whitespace().next().unwrap();
             let to = [
                 "resume", id, "--to", "pi", "--write", "--json", option, line,
             ];
@@ -348,4 +348,47 @@ fn an_export_replaces_secrets_and_other_commands_do_on_request() {
     assert!(!has_secret(&["convert", id, "--to", "codex", "--redact"]));
     let record = &machine.records(&["convert", id, "--to", "codex", "--redact", "--json"])[0];
     assert_eq!(record["redactions"], 1);
+}
+
+/// A session that was handed over already is there: what it has is not written a second time. One that grew since is another one.
+#[test]
+fn a_session_is_handed_over_once_until_it_grows() {
+    for (target, _) in TARGETS {
+        let machine = Machine::new();
+        let hand_over = ["resume", OWN, "--to", target, "--write", "--json"];
+        let first = machine.records(&hand_over).remove(0);
+        let after = files(&machine);
+        let again = machine.run(&hand_over);
+        assert_eq!(again.status.code(), Some(2), "{target}");
+        let error: Value = serde_json::from_str(stderr(&again).lines().next().unwrap()).unwrap();
+        assert_eq!(error["error"]["kind"], "exists", "{target}: {error}");
+        let path = first["files"][0]["path"].as_str().unwrap();
+        assert_eq!(error["error"]["path"], path, "{target}");
+        assert_eq!(files(&machine), after, "{target}: nothing is written");
+
+        let source = machine.path(&format!(".claude/projects/-src/{OWN}.jsonl"));
+        let text = fs::read_to_string(&source).unwrap();
+        let last = text.lines().next_back().unwrap();
+        let mut entry: Value = serde_json::from_str(last).unwrap();
+        entry["parentUuid"] = entry["uuid"].clone();
+        entry["uuid"] = json!("99999999-2222-4333-8444-555555555555");
+        fs::write(&source, format!("{text}{entry}\n")).unwrap();
+        let grown = machine.records(&hand_over).remove(0);
+        assert_ne!(grown["sessionId"], first["sessionId"], "{target}");
+        assert_ne!(grown["files"][0]["path"], path, "{target}");
+    }
+}
+
+#[test]
+fn two_conversions_of_a_session_have_the_same_bytes() {
+    for (agent, id) in sources() {
+        for (target, _) in TARGETS {
+            let machine = Machine::new();
+            let convert = || machine.run(&["convert", id, "--to", target]).stdout;
+            let first = convert();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(!first.is_empty(), "{agent} to {target}");
+            assert!(convert() == first, "{agent} to {target}");
+        }
+    }
 }

@@ -6,8 +6,9 @@ use super::files::{Chain, Files, Segment};
 use super::recover::recover;
 use super::rollout::{Action, Compaction, Fact, Rollout, Step};
 use crate::calls::Missing;
-use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId, NodeKind};
+use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId};
 use crate::dialect::Policy;
+use crate::node::NodeKind;
 use crate::place::{Place, SourceId};
 use crate::source::Store;
 use crate::{Agent, Error, lines};
@@ -238,7 +239,7 @@ impl Replay {
         let calls = ids_of(to, &self.items, NodeKind::ToolCall);
         let results = ids_of(to, &self.items, NodeKind::ToolResult);
         let fates = self.items.iter().map(|node| {
-            let id = to.stored(*node).call_id.as_deref();
+            let id = to.stored(*node).call_id;
             let is_lost = |among: &HashSet<&str>| id.is_some_and(|id| !among.contains(id));
             match to.node(*node).kind {
                 NodeKind::ToolResult if is_lost(&calls) && policy == Policy::Vendor => Fate::Unsent,
@@ -270,9 +271,7 @@ enum Fate {
 
 fn ids_of<'t>(to: &'t Conversation, items: &[NodeId], kind: NodeKind) -> HashSet<&'t str> {
     let items = items.iter().filter(|id| to.node(**id).kind == kind);
-    items
-        .filter_map(|id| to.stored(*id).call_id.as_deref())
-        .collect()
+    items.filter_map(|id| to.stored(*id).call_id).collect()
 }
 
 fn learn(to: &mut Conversation, fact: &Fact) {
@@ -285,7 +284,7 @@ fn learn(to: &mut Conversation, fact: &Fact) {
             metadata.forked_from.clone_from(&header.forked_from);
             metadata.subagent_of.clone_from(&header.parent);
         }
-        Fact::Model(model) => metadata.model = Some(model.to_string()),
+        Fact::Model(model) => to.metadata.model = Some(to.nodes.named(*model).to_owned()),
         Fact::Total(usage) => metadata.usage = Some(**usage),
     }
 }

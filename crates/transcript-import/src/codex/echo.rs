@@ -2,24 +2,27 @@
 //!
 //! When an item is lost, its event still has the text. Events of items that are there hold nothing new, and are not kept.
 
+use compact_str::CompactString;
 use transcript_format::object::{Object, Raw};
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::item::fingerprint_of;
-use crate::content::{Input, StoredContent};
-use crate::conversation::{Conversation, Node, NodeId, NodeKind};
+use crate::content::{Body, Input, NewContent};
+use crate::conversation::{Conversation, NewNode, NodeId};
 use crate::ids::Id;
 use crate::lines::Record;
+use crate::node::NodeKind;
 use crate::place::Place;
-use crate::strings::{body_of, boxed};
+use crate::strings::{body_of, small};
 use crate::text::Text;
+use crate::time::Time;
 use crate::value::one_or_joined;
 
 /// An event that shows an item.
 pub(super) struct Echo {
     pub(super) place: Place,
-    time: Option<Box<str>>,
+    time: Option<Time>,
     pub(super) ordinal: Option<u64>,
     /// The number of steps before it.
     pub(super) after: usize,
@@ -31,7 +34,7 @@ pub(super) enum Shown {
     /// A text with its [fingerprint](super::item::Item::fingerprint).
     Text(NodeKind, Text, u64),
     /// A command: the id of its call, the command line, and its output.
-    Command(Box<str>, Input, Text),
+    Command(CompactString, Input, Text),
 }
 
 impl Echo {
@@ -44,7 +47,7 @@ impl Echo {
     ) -> Option<Self> {
         Some(Self {
             place: record.place,
-            time: record.string("timestamp"),
+            time: record.time("timestamp"),
             ordinal: record.object.u64("ordinal"),
             after,
             shown: shown(record, payload, item)?,
@@ -155,7 +158,7 @@ fn shown_item(record: &Record<'_>, item: &Object<'_>) -> Option<Shown> {
             let input = record.input_of(item.get("command"));
             let output = record.text(item, "aggregated_output");
             let output = output.unwrap_or_else(|| Text::held(""));
-            Some(Shown::Command(boxed(item, "id")?, input, output))
+            Some(Shown::Command(small(item, "id")?, input, output))
         }
         _ => None,
     }
@@ -181,24 +184,24 @@ impl Echo {
     /// Makes the nodes that it shows.
     pub(super) fn nodes(&self, to: &mut Conversation) -> Vec<NodeId> {
         let mut add = |kind, content| {
-            let mut node = Node::new(kind, content);
+            let mut node = NewNode::new(kind, content);
             node.origin = Some(self.place);
             node.time.clone_from(&self.time);
             to.add(node)
         };
         match &self.shown {
-            Shown::Text(kind, text, _) => vec![add(*kind, StoredContent::text(text.clone()))],
+            Shown::Text(kind, text, _) => vec![add(*kind, NewContent::text(text.clone()))],
             Shown::Command(id, input, output) => {
-                let call = StoredContent {
+                let call = NewContent {
                     name: Some("exec_command".into()),
                     call_id: Some(id.clone()),
-                    input: Some(input.clone()),
-                    ..StoredContent::default()
+                    body: Body::Input(input.clone()),
+                    ..NewContent::default()
                 };
-                let result = StoredContent {
+                let result = NewContent {
                     call_id: Some(id.clone()),
-                    output: Some(output.clone()),
-                    ..StoredContent::default()
+                    body: Body::Output(output.clone()),
+                    ..NewContent::default()
                 };
                 vec![
                     add(NodeKind::ToolCall, call),

@@ -5,18 +5,19 @@ use std::io::BufReader;
 use serde::de::IgnoredAny;
 use transcript_format::object::{Object, Raw, Str, unescape};
 
-use crate::content::{Image, ImageData, Input, StoredContent};
-use crate::conversation::NodeKind;
+use crate::content::{Body, Image, ImageData, Input, NewContent};
 use crate::escapes::{CHUNK_LEN, DecodedReader, Fingerprint, decoded, decoded_start};
 use crate::lines::Record;
-use crate::strings::{body_of, boxed, objects};
+use crate::node::NodeKind;
+use crate::strings::{body_of, objects, small};
 use crate::text::Text;
 use crate::value::text_of;
+use compact_str::CompactString;
 
 /// An item as a node.
 pub(super) struct Item {
     pub(super) kind: NodeKind,
-    pub(super) content: StoredContent,
+    pub(super) content: NewContent,
     /// Identifies the text, without the tags around images: an event that shows the item has the same.
     pub(super) fingerprint: u64,
 }
@@ -40,7 +41,7 @@ impl Item {
             "function_call" => call(item, function_name(item), arguments(record, item)),
             "custom_tool_call" => {
                 let input = Input::Text(record.text(item, "input")?);
-                call(item, boxed(item, "name"), input)
+                call(item, small(item, "name"), input)
             }
             "local_shell_call" => {
                 let input = record.input_of(item.get("action"));
@@ -64,7 +65,7 @@ impl Item {
         })
     }
 
-    fn without_text(kind: NodeKind, content: StoredContent) -> Self {
+    fn without_text(kind: NodeKind, content: NewContent) -> Self {
         Self {
             kind,
             content,
@@ -138,7 +139,7 @@ fn is_of_person(message: &Object<'_>, bodies: &[&str]) -> bool {
 fn reasoning(record: &Record<'_>, item: &Object<'_>) -> Item {
     let of = |key| {
         let content = item.get(key)?;
-        let text = text_of(record, content, image_of).text?;
+        let text = text_of(record, content, image_of).into_said()?;
         Some((text, bodies_of(content)))
     };
     let summary = of("summary").filter(|(text, _)| !text.is_empty());
@@ -147,17 +148,17 @@ fn reasoning(record: &Record<'_>, item: &Object<'_>) -> Item {
         .unwrap_or_else(|| (Text::held(""), Vec::new()));
     Item {
         kind: NodeKind::Reasoning,
-        content: StoredContent::text(text),
+        content: NewContent::text(text),
         fingerprint: fingerprint_of(&bodies, false),
     }
 }
 
-fn call(item: &Object<'_>, name: Option<Box<str>>, input: Input) -> Item {
-    let content = StoredContent {
+fn call(item: &Object<'_>, name: Option<CompactString>, input: Input) -> Item {
+    let content = NewContent {
         name,
-        call_id: boxed(item, "call_id").or_else(|| boxed(item, "id")),
-        input: Some(input),
-        ..StoredContent::default()
+        call_id: small(item, "call_id").or_else(|| small(item, "id")),
+        body: Body::Input(input),
+        ..NewContent::default()
     };
     Item::without_text(NodeKind::ToolCall, content)
 }
@@ -191,17 +192,17 @@ fn image_generation(record: &Record<'_>, item: &Object<'_>) -> Item {
 /// Returns the result of a search for tools: the descriptions of those that were found.
 fn output_of_search(record: &Record<'_>, item: &Object<'_>) -> Item {
     let tools = item.get("tools").map(|tools| record.json_of(tools));
-    let content = StoredContent {
-        output: Some(tools.unwrap_or_else(|| Text::held("[]"))),
+    let content = NewContent {
+        body: Body::Output(tools.unwrap_or_else(|| Text::held("[]"))),
         name: Some("tool_search".into()),
-        call_id: boxed(item, "call_id"),
-        ..StoredContent::default()
+        call_id: small(item, "call_id"),
+        ..NewContent::default()
     };
     Item::without_text(NodeKind::ToolResult, content)
 }
 
-fn function_name(item: &Object<'_>) -> Option<Box<str>> {
-    let name = boxed(item, "name")?;
+fn function_name(item: &Object<'_>) -> Option<CompactString> {
+    let name = small(item, "name")?;
     Some(match item.str("namespace") {
         Some(namespace) => format!("{namespace}.{name}").into(),
         None => name,
@@ -227,13 +228,10 @@ fn is_json(body: &str) -> bool {
 }
 
 fn output(record: &Record<'_>, item: &Object<'_>, output: Raw<'_>) -> Item {
-    let output = text_of(record, output, image_of);
-    let content = StoredContent {
-        output: output.text,
-        name: boxed(item, "name"),
-        call_id: boxed(item, "call_id"),
-        images: output.images,
-        ..StoredContent::default()
+    let content = NewContent {
+        name: small(item, "name"),
+        call_id: small(item, "call_id"),
+        ..text_of(record, output, image_of).into_output()
     };
     Item::without_text(NodeKind::ToolResult, content)
 }

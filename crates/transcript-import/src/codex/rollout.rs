@@ -2,19 +2,20 @@
 
 use std::borrow::Cow;
 
-use std::sync::Arc;
-
 use transcript_format::object::Object;
 
 use super::echo::{Echo, Matches};
 use super::item::Item;
 use super::tokens::ResponseTokens;
-use crate::content::StoredContent;
-use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::NewContent;
+use crate::conversation::{Conversation, Holds, NewNode, NodeId};
 use crate::dialect::Policy;
 use crate::escapes::Fingerprint;
 use crate::lines::{Form, Reading, Record};
-use crate::strings::{body_of, boxed, string};
+use crate::node::{NodeKind, Usage};
+use crate::nodes::Name;
+use crate::record_id::RecordId;
+use crate::strings::{body_of, string};
 use crate::text::Text;
 
 /// The records of a rollout that matter to the conversation, in their order.
@@ -30,7 +31,7 @@ pub(super) struct Rollout {
     pub(super) last_time: String,
     policy: Policy,
     matches: Matches,
-    model: Option<Arc<str>>,
+    model: Option<Name>,
     tokens: ResponseTokens,
 }
 
@@ -63,7 +64,7 @@ pub(super) struct Compaction {
 /// A fact about the session.
 pub(super) enum Fact {
     Header(Box<Header>),
-    Model(Arc<str>),
+    Model(Name),
     Total(Box<Usage>),
 }
 
@@ -119,7 +120,7 @@ impl Rollout {
         if let Some(id) = &item.content.call_id {
             self.matches.add_call(id);
         }
-        if item.content.text.is_some() {
+        if item.content.said().is_some() {
             self.matches.add_text(item.kind, item.fingerprint);
         }
     }
@@ -138,15 +139,15 @@ impl Rollout {
         item: Item,
     ) -> NodeId {
         let kind = item.kind;
-        let mut node = Node::new(kind, item.content);
+        let mut node = NewNode::new(kind, item.content);
         node.origin = Some(record.place_of(object.raw()));
-        node.record_id = boxed(object, "id");
-        node.time = record.string("timestamp");
+        node.record_id = object.str("id").map(|id| RecordId::from(&*id));
+        node.time = record.time("timestamp");
         if matches!(
             kind,
             NodeKind::Assistant | NodeKind::Reasoning | NodeKind::ToolCall
         ) {
-            node.model = self.model.clone();
+            node.model = self.model;
         }
         to.add(node)
     }
@@ -166,7 +167,7 @@ impl Rollout {
             let items = items.iter().filter_map(|item| item.object());
             let items = items.filter_map(|object| {
                 let item = Item::of(record, &object)?;
-                let is_summary = item.content.text.is_some() && item.fingerprint == fingerprint;
+                let is_summary = item.content.said().is_some() && item.fingerprint == fingerprint;
                 let node = self.item(to, record, &object, item);
                 if is_summary {
                     // The last one counts.
@@ -177,12 +178,12 @@ impl Rollout {
             items.collect()
         });
         let summary = if let Some(summary) = stored {
-            to.node_mut(summary).kind = NodeKind::Summary;
+            to.nodes.set_kind(summary, NodeKind::Summary);
             summary
         } else {
             let text = message.and_then(|message| record.text_of(message));
             let text = text.unwrap_or_else(|| Text::held(""));
-            let mut node = Node::new(NodeKind::Summary, StoredContent::text(text));
+            let mut node = NewNode::new(NodeKind::Summary, NewContent::text(text));
             let place = payload.get("message").map(|raw| record.place_of(raw));
             node.origin = Some(place.unwrap_or(record.place));
             to.add(node)
@@ -234,9 +235,7 @@ impl Rollout {
     fn model(&mut self, to: &mut Conversation, record: &Record<'_>, payload: &Object<'_>) -> Holds {
         if let Some(model) = payload.str("model") {
             let model = to.name(&model);
-            if self.model.as_ref() != Some(&model) {
-                self.model = Some(model.clone());
-            }
+            self.model = Some(model);
             self.fact(record, Fact::Model(model));
         }
         Holds::Metadata("turn_context")

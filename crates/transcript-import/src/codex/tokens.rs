@@ -5,7 +5,8 @@
 
 use transcript_format::object::Object;
 
-use crate::conversation::{Conversation, NodeId, Usage};
+use crate::conversation::{Conversation, NodeId};
+use crate::node::Usage;
 
 /// Finds the tokens of responses, record by record.
 #[derive(Default)]
@@ -74,8 +75,7 @@ impl ResponseTokens {
 /// Notes the tokens of the response that ends with a node. A second response without items, such as the summary of a compaction, is paid
 /// for as well.
 fn note(to: &mut Conversation, last: NodeId, usage: Usage, key: String) {
-    let noted = to.node_mut(last).usage.get_or_insert_default();
-    **noted += usage;
+    *to.nodes.usage_mut(last) += usage;
     to.responses.entry(last).or_insert(key.into());
 }
 

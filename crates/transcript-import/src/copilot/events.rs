@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use transcript_format::object::{Object, Raw};
 
-use crate::content::{Image, ImageData, StoredContent};
-use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::{Body, Image, ImageData, NewContent};
+use crate::conversation::{Conversation, Holds, NewNode, NodeId};
 use crate::dialect::Policy;
 use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
+use crate::node::{NodeKind, Usage};
 use crate::parts::call_of;
-use crate::strings::{boxed, objects, string};
+use crate::strings::{objects, small, string};
 use crate::text::Text;
 
 /// The folder of sessions in the home folder.
@@ -28,8 +29,8 @@ pub(super) struct Events {
     pub(super) subagents: BTreeMap<String, Vec<NodeId>>,
     pub(super) has_header: bool,
     pub(super) policy: Policy,
-    /// The ids of all events, with the checksums of their records.
-    seen: HashSet<(Id, u32)>,
+    /// The ids of all events with their bytes.
+    seen: HashSet<Id>,
     calls: HashSet<Id>,
     /// The tokens of requests whose answers have not come yet.
     pending: HashMap<Id, Usage>,
@@ -82,10 +83,10 @@ impl Events {
         let typed = event.record.text(data, "content");
         let typed = typed.unwrap_or_else(|| Text::held(""));
         let sent = event.record.text(data, "transformedContent");
-        let content = StoredContent {
-            text: Some(sent.unwrap_or_else(|| typed.clone())),
+        let content = NewContent {
+            body: Body::Text(sent.unwrap_or_else(|| typed.clone())),
             images: images_of(event.record, data),
-            ..StoredContent::default()
+            ..NewContent::default()
         };
         let place = data
             .get("transformedContent")
@@ -103,7 +104,7 @@ impl Events {
             ("content", NodeKind::Assistant),
         ] {
             if let Some(text) = text(key) {
-                let node = event.add(kind, StoredContent::text(text), data.get(key));
+                let node = event.add(kind, NewContent::text(text), data.get(key));
                 self.take(event, Step::Node(node, None));
             }
         }
@@ -115,9 +116,9 @@ impl Events {
     }
 
     fn call(&mut self, event: &mut Event<'_, '_>, request: &Object<'_>, name: &str) {
-        let content = StoredContent {
-            name: boxed(request, name),
-            call_id: boxed(request, "toolCallId"),
+        let content = NewContent {
+            name: small(request, name),
+            call_id: small(request, "toolCallId"),
             ..call_of(event.record, request, "arguments")
         };
         self.calls.extend(content.call_id.as_deref().map(Id::of));
@@ -142,11 +143,11 @@ impl Events {
         let of_error = error.as_ref().and_then(|error| error.get("message"));
         let place = of_result.or(of_error);
         let output = place.map(|value| event.record.text_or_json_of(value));
-        let content = StoredContent {
-            output: Some(output.unwrap_or_else(|| Text::held(""))),
-            call_id: boxed(&data, "toolCallId"),
+        let content = NewContent {
+            body: Body::Output(output.unwrap_or_else(|| Text::held(""))),
+            call_id: small(&data, "toolCallId"),
             is_error: data.bool("success") == Some(false),
-            ..StoredContent::default()
+            ..NewContent::default()
         };
         let node = event.add(NodeKind::ToolResult, content, place);
         self.take(event, Step::Node(node, None));
@@ -158,7 +159,7 @@ impl Events {
             return;
         };
         let place = data.get("summaryContent");
-        let node = event.add(NodeKind::Summary, StoredContent::text(summary), place);
+        let node = event.add(NodeKind::Summary, NewContent::text(summary), place);
         if data.bool("success") != Some(false) {
             self.take(event, Step::Compaction(node));
         }
@@ -222,8 +223,8 @@ impl Reading for Events {
             return to.unknown(&kind);
         };
         // A line that is there twice is one event.
-        let checksum = crc32fast::hash(record.object.text().as_bytes());
-        let id = Id::in_field(&record.object, "id").map(|id| (id, checksum));
+        let bytes = record.object.text().as_bytes();
+        let id = Id::in_field(&record.object, "id").map(|id| id.with_bytes(bytes));
         if id.is_some_and(|id| !self.seen.insert(id)) {
             return Holds::Raw(Cow::Borrowed("copy"));
         }
@@ -301,12 +302,12 @@ struct Event<'c, 'r> {
 }
 
 impl Event<'_, '_> {
-    fn add(&mut self, kind: NodeKind, content: StoredContent, place: Option<Raw<'_>>) -> NodeId {
-        let mut node = Node::new(kind, content);
+    fn add(&mut self, kind: NodeKind, content: NewContent, place: Option<Raw<'_>>) -> NodeId {
+        let mut node = NewNode::new(kind, content);
         let place = place.map(|raw| self.record.place_of(raw));
         node.origin = Some(place.unwrap_or(self.record.place));
-        node.record_id = self.record.string("id");
-        node.time = self.record.string("timestamp");
+        node.record_id = self.record.id("id");
+        node.time = self.record.time("timestamp");
         node.model = self.data.str("model").map(|model| self.to.name(&model));
         let id = self.to.add(node);
         self.nodes.push(id);
@@ -315,10 +316,10 @@ impl Event<'_, '_> {
 }
 
 /// Returns the images among the attachments of a prompt, which are files.
-fn images_of(record: &Record<'_>, message: &Object<'_>) -> Box<[Image]> {
+fn images_of(record: &Record<'_>, message: &Object<'_>) -> Vec<Image> {
     let images = objects(message.get("attachments")).filter_map(|attachment| {
-        let mime = boxed(&attachment, "mimeType");
-        let kind = mime.clone().or_else(|| boxed(&attachment, "type"));
+        let mime = small(&attachment, "mimeType");
+        let kind = mime.clone().or_else(|| small(&attachment, "type"));
         let path = record.text(&attachment, "path");
         kind.filter(|kind| kind.starts_with("image"))
             .map(|_| Image {

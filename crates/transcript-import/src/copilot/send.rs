@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::events::{Events, Step};
 use crate::calls::Missing;
-use crate::content::StoredContent;
-use crate::conversation::{BranchKind, Conversation, NodeId, NodeKind};
+use crate::content::NewContent;
+use crate::conversation::{BranchKind, Conversation, NodeId};
+use crate::node::NodeKind;
 use crate::text::{Text, TextBuilder};
+use compact_str::CompactString;
 
 /// What Copilot CLI tells the model about a call whose result it does not have.
 const MISSING: Missing = Missing {
@@ -70,22 +72,22 @@ impl Prompts {
             text = text.held("\n</user_message>\n");
         }
         text = text.held("\nHere is a summary of the prior context:\n<summary>\n");
-        if let Some(summary) = &to.stored(summary).text {
+        if let Some(summary) = to.stored(summary).text {
             text = text.text(summary);
         }
         let text = text.held("\n</summary>\n").finish();
         let said = self.nodes[..self.said_before].iter().copied();
         let of = said.chain([summary]).collect();
-        to.make(NodeKind::User, StoredContent::text(text), of)
+        to.make(NodeKind::User, NewContent::text(text), of)
     }
 }
 
 /// Puts the results of the calls of a message behind them, in the order of the calls: they are stored as they were completed.
 fn in_order_of_calls(to: &mut Conversation, nodes: Vec<NodeId>) -> Vec<NodeId> {
-    let call_of = |to: &Conversation, id: NodeId| to.stored(id).call_id.clone();
+    let call_of = |to: &Conversation, id: NodeId| to.stored(id).call_id.map(CompactString::from);
     let is = |to: &Conversation, id: NodeId, kind| to.node(id).kind == kind;
-    let mut results: HashMap<Box<str>, NodeId> = HashMap::new();
-    let calls: HashSet<Box<str>> = nodes
+    let mut results: HashMap<CompactString, NodeId> = HashMap::new();
+    let calls: HashSet<CompactString> = nodes
         .iter()
         .filter(|id| is(to, **id, NodeKind::ToolCall))
         .filter_map(|id| call_of(to, *id))

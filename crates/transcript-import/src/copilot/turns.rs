@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use super::events::{DATABASE, FOLDER, Step};
 use crate::Error;
-use crate::content::StoredContent;
-use crate::conversation::{
-    BranchKind, Conversation, DamageKind, Holds, Node, NodeId, NodeKind, Part,
-};
+use crate::content::NewContent;
+use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NewNode, NodeId, Part};
 use crate::dialect::Session;
 use crate::gaps::fill_gaps;
+use crate::node::NodeKind;
 use crate::place::{Place, SourceId};
 use crate::source::{Store, name_of};
 use crate::sqlite::{Copied, Copies, Database, Failure, Value, number, text};
@@ -271,7 +270,7 @@ impl Log {
             if let Some(typed) = typed {
                 log.prompts.insert(to.text(typed)?);
             } else if to.node(*node).kind == NodeKind::Assistant
-                && let Some(text) = &to.stored(*node).text
+                && let Some(text) = to.stored(*node).text
             {
                 log.answers.insert(to.text(text)?);
             }
@@ -296,7 +295,7 @@ fn add(to: &mut Conversation, source: SourceId, turn: &Turn) -> Vec<NodeId> {
     ];
     let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
     let nodes = texts.map(|(kind, text)| {
-        let mut node = Node::new(kind, StoredContent::text(Text::held(text)));
+        let mut node = NewNode::new(kind, NewContent::text(Text::held(text)));
         node.origin = Some(place(source, turn.row, 1));
         node.time = Some(turn.time.as_str().into());
         to.add(node)

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, HashSet};
 use transcript_format::ids::is_message_id_of_api;
 use transcript_format::object::{Object, Raw};
 
-use crate::content::{Image, ImageData, StoredContent};
-use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::{Body, Image, ImageData, NewContent};
+use crate::conversation::{BranchKind, Conversation, Holds, NewNode, NodeId};
 use crate::dialect::Policy;
 use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
-use crate::strings::{boxed, objects, string};
-use crate::text::Text;
+use crate::node::{NodeKind, Usage};
+use crate::strings::{objects, small, string};
 use crate::value::text_of;
 
 /// Records that hold no text of the conversation, or only what messages hold as well.
@@ -72,20 +72,18 @@ impl Audit {
         };
         let mut nodes = Vec::new();
         let mut add = |kind, content, place: Raw<'_>| {
-            let mut node = Node::new(kind, content);
+            let mut node = NewNode::new(kind, content);
             node.origin = Some(record.place_of(place));
-            node.record_id = record.string("uuid");
-            node.time = record
-                .string("_audit_timestamp")
-                .or(record.string("timestamp"));
+            node.record_id = record.id("uuid");
+            node.time = record.time("_audit_timestamp").or(record.time("timestamp"));
             node.model = message.str("model").map(|model| to.name(&model));
             nodes.push(to.add(node));
         };
         match record.text_of(content) {
             Some(text) if is_of_model => {
-                add(NodeKind::Assistant, StoredContent::text(text), content);
+                add(NodeKind::Assistant, NewContent::text(text), content);
             }
-            Some(text) => add(NodeKind::User, StoredContent::text(text), content),
+            Some(text) => add(NodeKind::User, NewContent::text(text), content),
             None => {
                 for block in objects(Some(content)) {
                     if let Some((kind, content)) = block_of(record, &block, is_of_model) {
@@ -100,7 +98,9 @@ impl Audit {
         let usage = message.object("usage").map(|usage| usage_of(&usage));
         to.count(&nodes, usage);
         // The lines of a message repeat its tokens.
-        let id = boxed(&message, "id").filter(|id| is_message_id_of_api(id));
+        let id = small(&message, "id")
+            .filter(|id| is_message_id_of_api(id))
+            .map(|id| id.as_str().into());
         if let Some((last, id)) = nodes.last().zip(id) {
             to.responses.insert(*last, id);
         }
@@ -179,22 +179,22 @@ fn block_of(
     record: &Record<'_>,
     block: &Object<'_>,
     is_of_model: bool,
-) -> Option<(NodeKind, StoredContent)> {
+) -> Option<(NodeKind, NewContent)> {
     let text = |key, kind| {
         record
             .text(block, key)
-            .map(|text| (kind, StoredContent::text(text)))
+            .map(|text| (kind, NewContent::text(text)))
     };
     match &*block.str("type")? {
         "text" if is_of_model => text("text", NodeKind::Assistant),
         "text" => text("text", NodeKind::User),
         "thinking" => text("thinking", NodeKind::Reasoning),
         "tool_use" | "server_tool_use" => {
-            let content = StoredContent {
-                name: boxed(block, "name"),
-                call_id: boxed(block, "id"),
-                input: Some(record.input_of(block.get("input"))),
-                ..StoredContent::default()
+            let content = NewContent {
+                name: small(block, "name"),
+                call_id: small(block, "id"),
+                body: Body::Input(record.input_of(block.get("input"))),
+                ..NewContent::default()
             };
             Some((NodeKind::ToolCall, content))
         }
@@ -203,20 +203,17 @@ fn block_of(
                 .get("content")
                 .map(|content| text_of(record, content, image_of));
             let content = content.unwrap_or_default();
-            let result = StoredContent {
-                output: Some(content.text.unwrap_or_else(|| Text::held(""))),
-                text: None,
-                call_id: boxed(block, "tool_use_id"),
+            let result = NewContent {
+                call_id: small(block, "tool_use_id"),
                 is_error: block.bool("is_error") == Some(true),
-                images: content.images,
-                ..StoredContent::default()
+                ..content.into_output()
             };
             Some((NodeKind::ToolResult, result))
         }
         "image" | "document" => {
-            let content = StoredContent {
+            let content = NewContent {
                 images: [image_of(record, block)?].into(),
-                ..StoredContent::default()
+                ..NewContent::default()
             };
             Some((NodeKind::User, content))
         }
@@ -230,7 +227,7 @@ fn image_of(record: &Record<'_>, block: &Object<'_>) -> Option<Image> {
     let data = record.text(&source, "data").map(ImageData::Base64);
     let url = || record.text(&source, "url").map(ImageData::Url);
     Some(Image {
-        media_type: boxed(&source, "media_type"),
+        media_type: small(&source, "media_type"),
         data: data.or_else(url).unwrap_or(ImageData::Unknown),
     })
 }

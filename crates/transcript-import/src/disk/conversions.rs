@@ -17,8 +17,11 @@ use crate::conversation::Conversation;
 use crate::entries::Entries;
 use crate::state::{FileState, states};
 
-/// The number of conversions that are kept. The sizes of all are.
+/// The maximum number of conversions that are kept. The sizes of all are.
 const MAX_KEPT: usize = 8;
+
+/// The maximum number of lines that they have together, because each takes memory. The last conversion is kept in any case.
+const MAX_KEPT_LINES: usize = 100_000;
 
 /// A session as a file.
 #[derive(Debug)]
@@ -40,6 +43,14 @@ struct Slot {
     converted: Option<Arc<Converted>>,
 }
 
+/// A conversion that is kept.
+#[derive(Debug)]
+struct Kept {
+    key: String,
+    slot: Arc<Mutex<Slot>>,
+    lines: usize,
+}
+
 /// Reads the conversation of a session.
 pub(super) type Read<'r> = &'r dyn Fn(&Shown) -> Result<Conversation, Error>;
 
@@ -48,7 +59,7 @@ pub(super) type Read<'r> = &'r dyn Fn(&Shown) -> Result<Conversation, Error>;
 pub(super) struct Conversions {
     slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
     /// The slots that have a conversion, the one that was used last at the end.
-    kept: Mutex<Vec<(String, Arc<Mutex<Slot>>)>>,
+    kept: Mutex<Vec<Kept>>,
     /// Whether something was made that [`Self::known`] has not returned yet.
     has_new: AtomicBool,
 }
@@ -63,7 +74,7 @@ impl Conversions {
     ) -> io::Result<Arc<Converted>> {
         let slot = self.slot(shown);
         let converted = self.refreshed(disk, &mut lock(&slot), shown, read)?;
-        self.keep(shown, slot);
+        self.keep(shown, slot, converted.entries.len());
         Ok(converted)
     }
 
@@ -81,10 +92,10 @@ impl Conversions {
         if let Some(known) = current {
             return Ok(known.metadata(shown));
         }
-        self.refreshed(disk, &mut locked, shown, read)?;
+        let converted = self.refreshed(disk, &mut locked, shown, read)?;
         let known = locked.known.clone();
         drop(locked);
-        self.keep(shown, slot);
+        self.keep(shown, slot, converted.entries.len());
         let known = known.ok_or(io::ErrorKind::NotFound)?;
         Ok(known.metadata(shown))
     }
@@ -156,16 +167,24 @@ impl Conversions {
         Ok(converted)
     }
 
-    /// Drops the conversion that was used longest ago if there are too many.
-    fn keep(&self, shown: &Shown, slot: Arc<Mutex<Slot>>) {
-        let dropped = {
+    /// Drops the conversions that were used longest ago if there are too many.
+    fn keep(&self, shown: &Shown, slot: Arc<Mutex<Slot>>, lines: usize) {
+        let dropped: Vec<Kept> = {
             let mut kept = lock(&self.kept);
-            kept.retain(|(key, _)| *key != shown.key);
-            kept.push((shown.key.clone(), slot));
-            (kept.len() > MAX_KEPT).then(|| kept.remove(0))
+            kept.retain(|kept| kept.key != shown.key);
+            let key = shown.key.clone();
+            kept.push(Kept { key, slot, lines });
+            let mut lines = 0;
+            let last = kept.iter().rev().take(MAX_KEPT);
+            let fits = last.take_while(|kept| {
+                lines += kept.lines;
+                lines <= MAX_KEPT_LINES
+            });
+            let gone = kept.len() - fits.count().max(1);
+            kept.drain(..gone).collect()
         };
         // Outside of the lock: another thread may be converting into the slot, and waits for nothing here.
-        if let Some((_, slot)) = dropped {
+        for Kept { slot, .. } in dropped {
             lock(&slot).converted = None;
         }
     }

@@ -1,6 +1,7 @@
 //! The chain: what compactions replaced, a boundary after each, and the live nodes.
 
-use crate::conversation::{BranchKind, Conversation, NodeId, NodeKind};
+use crate::conversation::{BranchKind, Conversation, NodeId};
+use crate::node::NodeKind;
 
 /// A step of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +80,13 @@ impl Chain<'_> {
             return;
         }
         if !is_made_summary(self.of, id) {
-            for part in &node.made_of {
+            for part in node.made_of {
                 self.expand(*part, to);
             }
             return;
         }
         to.push(id);
-        for part in &node.made_of {
+        for part in node.made_of {
             if self.of.node(*part).kind == NodeKind::Summary {
                 self.taken[part.index()] = true;
             } else {

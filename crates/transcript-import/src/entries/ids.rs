@@ -5,6 +5,7 @@ use uuid::Uuid;
 use crate::Agent;
 use crate::conversation::{Conversation, NodeId};
 use crate::place::Place;
+use crate::time::Time;
 
 /// The namespace of the ids of converted lines.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7c1d_90b4_5e0a_4b8e_9a57_3f6e_2d4c_81f3);
@@ -73,7 +74,11 @@ pub(super) fn response_id(of: &Conversation, nodes: ResponseNodes, origin: Origi
     let key = match (key, origin) {
         (Some(key), _) => format!("{agent}\nresponse\n{key}"),
         (None, Origin::Stored(place, number)) => {
-            let time = of.node(nodes.first).time.as_deref().unwrap_or_default();
+            let time = of
+                .node(nodes.first)
+                .time
+                .map(Time::text)
+                .unwrap_or_default();
             let file = file_name(of, place);
             format!(
                 "{agent}\nresponse\n{file}\n{}\n{number}\n{time}",
@@ -101,18 +106,18 @@ pub(super) struct ResponseNodes {
 /// Returns what identifies a response in each copy of its record: newer versions of a message, and forks, repeat the record elsewhere.
 fn of_record(of: &Conversation, first: NodeId) -> Option<String> {
     let node = of.node(first);
-    let id = node.record_id.as_deref()?;
-    let time = node.time.as_deref().unwrap_or_default();
+    let id = node.record_id?;
+    let time = node.time.map(Time::text).unwrap_or_default();
     match of.agent {
-        Agent::Gemini | Agent::Qwen | Agent::Copilot => Some(id.to_owned()),
+        Agent::Gemini | Agent::Qwen | Agent::Copilot => Some(id.text().into()),
         // The ids are short, and unique in their session only.
-        Agent::Pi => Some(format!("{id}\n{time}")),
+        Agent::Pi => Some(format!("{}\n{time}", id.text())),
         // A fork gives its copies other ids. A message has a response for each of its steps.
         Agent::OpenCode => {
             let before = first.before().map(|id| of.node(id));
-            let of_message = before.take_while(|node| node.record_id.as_deref() == Some(id));
+            let of_message = before.take_while(|node| node.record_id == Some(id));
             let steps = of_message.filter(|node| node.usage.is_some()).count();
-            let model = node.model.as_deref().unwrap_or_default();
+            let model = node.model.unwrap_or_default();
             Some(format!("{time}\n{model}\n{steps}"))
         }
         // Both name responses apart from their records.

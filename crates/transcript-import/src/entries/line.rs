@@ -16,7 +16,8 @@ use super::ids::{ResponseNodes, line_id, response_id};
 use super::plan::{Line, Planned, Standing, UnknownRecords, What};
 use crate::Error;
 use crate::content::{Content, Image, ImageData};
-use crate::conversation::{Conversation, Damage, Node, NodeId, NodeKind, Usage};
+use crate::conversation::{Conversation, Damage, NodeId};
+use crate::node::{Node, NodeKind, Usage};
 use crate::place::Place;
 use crate::text::Text;
 
@@ -231,14 +232,14 @@ impl<'e> Writing<'e> {
         };
         let (kind, stored) = (self.of().node(id).kind, self.of().stored(id));
         let is_call = kind == NodeKind::ToolCall;
-        let text = stored.text.as_ref().filter(|_| !is_call);
+        let text = stored.text.filter(|_| !is_call);
         let has_output = !self.of().node(id).kind.is_of_model() && text.is_none();
-        let output = stored.output.as_ref().filter(|_| has_output);
-        let input = stored.input.as_ref().filter(|_| is_call);
+        let output = stored.output.filter(|_| has_output);
+        let input = stored.input.filter(|_| is_call);
         Ok(Content {
             text: text.map(|text| outline.text(text)),
-            name: stored.name.as_deref().map(str::to_owned),
-            call_id: stored.call_id.as_deref().map(str::to_owned),
+            name: stored.name.map(str::to_owned),
+            call_id: stored.call_id.map(str::to_owned),
             input: input.map(|input| self.of().input(input)).transpose()?,
             output: output.map(|output| outline.text(output)),
             is_error: stored.is_error,
@@ -254,7 +255,7 @@ impl<'e> Writing<'e> {
     }
 
     /// Returns where a node lies; of a summary that the agent puts into a message of its own, where the summary does.
-    fn stored_place(self, node: &Node) -> Option<Place> {
+    fn stored_place(self, node: Node<'_>) -> Option<Place> {
         let of_part = || {
             let parts = node.made_of.iter().map(|part| self.of().node(*part));
             let mut summaries = parts.filter(|part| part.kind == NodeKind::Summary);
@@ -289,7 +290,7 @@ impl<'e> Writing<'e> {
     fn message(
         self,
         line: Line,
-        node: &Node,
+        node: Node<'_>,
         content: &Content,
         standing: Standing,
     ) -> Result<NewEntry, Error> {
@@ -351,7 +352,7 @@ impl<'e> Writing<'e> {
     }
 
     /// Returns a line of a response.
-    fn answer(self, line: Line, node: &Node, content: &Content) -> NewEntry {
+    fn answer(self, line: Line, node: Node<'_>, content: &Content) -> NewEntry {
         let text = content.text.as_deref().unwrap_or_default();
         let block = match node.kind {
             NodeKind::Reasoning => ObjectBuf::new()
@@ -361,11 +362,8 @@ impl<'e> Writing<'e> {
             NodeKind::ToolCall => self.call(content),
             _ => text_block(text),
         };
-        let model = node
-            .model
-            .as_deref()
-            .or(self.of().metadata.model.as_deref());
-        let usage = node.usage.as_deref().map(|usage| usage_json(*usage));
+        let model = node.model.or(self.of().metadata.model.as_deref());
+        let usage = node.usage.map(|usage| usage_json(*usage));
         // Tokens are counted when a response is complete, and until then the reason of its end is unknown.
         let end = match node.kind {
             NodeKind::ToolCall => "tool_use",

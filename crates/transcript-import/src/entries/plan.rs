@@ -8,7 +8,8 @@ use transcript_format::time;
 use super::chain::{Step, chain, is_made_summary};
 use super::ids::Repeats;
 use crate::Agent;
-use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind};
+use crate::conversation::{BranchKind, Conversation, Holds, NodeId};
+use crate::node::{Node, NodeKind};
 use crate::place::Place;
 
 /// The lines of a conversation, before they are written.
@@ -375,7 +376,7 @@ impl Anchors {
     }
 
     /// Returns the step before a node: in its source by the order of the bytes, else by time.
-    fn before(&self, node: &Node) -> Option<usize> {
+    fn before(&self, node: Node<'_>) -> Option<usize> {
         let place = node.origin?;
         let later = self.by_place.partition_point(|(other, _)| *other < place);
         let before = later.checked_sub(1).map(|at| self.by_place[at]);
@@ -400,8 +401,8 @@ pub(super) fn unknown_records(of: &Conversation) -> impl Iterator<Item = (Place,
     })
 }
 
-fn millis_of(node: &Node) -> Option<i64> {
-    millis(node.time.as_deref()?)
+fn millis_of(node: Node<'_>) -> Option<i64> {
+    millis(&node.time?.text())
 }
 
 /// Returns a time in milliseconds since 1970. Some records have numbers: milliseconds, or seconds where that is too small.

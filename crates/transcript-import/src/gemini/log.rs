@@ -2,20 +2,24 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
 use transcript_format::object::{Object, Raw};
 
-use crate::content::StoredContent;
-use crate::conversation::{BranchKind, Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::NewContent;
+use crate::conversation::{BranchKind, Conversation, Holds, NewNode, NodeId};
 use crate::dialect::Policy;
 use crate::escapes::Fingerprint;
 use crate::ids::Id;
 use crate::lines::{Form, Reading, Record};
+use crate::node::{NodeKind, Usage};
 use crate::node_ids::NodeIds;
+use crate::nodes::Name;
 use crate::parts::{Made, call_of, nodes_of};
-use crate::strings::{boxed, objects, string};
+use crate::record_id::RecordId;
+use crate::strings::{objects, small, string};
 use crate::text::{Text, TextBuilder};
+use crate::time::Time;
+use compact_str::CompactString;
 
 /// The list of messages that the records so far lead to, and what they removed.
 pub(super) struct Log {
@@ -26,7 +30,7 @@ pub(super) struct Log {
     /// What older records of a message say and newer ones leave out.
     details: HashMap<Id, Details>,
     /// The tokens of a message without text, with its id: its calls are the next message, which has none.
-    uncounted: Option<(Box<str>, Usage)>,
+    uncounted: Option<(CompactString, Usage)>,
     /// The last list with a prompt or an answer, if one without took its place.
     wiped: Option<Vec<Message>>,
     policy: Policy,
@@ -48,7 +52,7 @@ pub(super) struct Message {
 /// What a resume leaves out when it writes a message again.
 #[derive(Clone, Default)]
 struct Details {
-    model: Option<Arc<str>>,
+    model: Option<Name>,
     usage: Option<Box<Usage>>,
     /// Whether its tokens are those of nodes of another message, as it has none.
     is_counted_elsewhere: bool,
@@ -171,7 +175,7 @@ impl Log {
             _ => return None,
         };
         let id = Id::of(&message.str("id").unwrap_or_default());
-        let text = || made.iter().find(|made| made.content.text.is_some());
+        let text = || made.iter().find(|made| made.content.said().is_some());
         let is_command = || text().is_some_and(|made| made.start().starts_with(['/', '?']));
         let is_sent = match &*kind {
             "user" => !is_command(),
@@ -229,7 +233,7 @@ impl Log {
                 if let Some((_, more)) = before.filter(|(id, _)| is_first(id)) {
                     usage += more;
                 }
-                self.uncounted = boxed(message, "id").map(|id| (id, usage));
+                self.uncounted = small(message, "id").map(|id| (id, usage));
             }
             (Some(mut usage), Some(_), before) => {
                 // The calls of the answer before were never stored: their tools are unknown.
@@ -242,7 +246,7 @@ impl Log {
                 is_first(&id);
                 to.count(nodes, Some(usage));
                 // Its record has another id, and is written again with the calls of later answers.
-                to.responses.insert(last, id);
+                to.responses.insert(last, id.as_str().into());
             }
             (None, _, _) => {}
         }
@@ -376,12 +380,12 @@ fn add(
     details: &Details,
 ) -> NodeId {
     let kind = made.kind;
-    let mut node = Node::new(kind, made.content);
+    let mut node = NewNode::new(kind, made.content);
     node.origin = Some(record.place_of(made.place));
-    node.record_id = boxed(message, "id");
-    node.time = boxed(message, "timestamp");
+    node.record_id = message.str("id").map(|id| RecordId::from(&*id));
+    node.time = message.str("timestamp").map(|time| Time::from(&*time));
     if !matches!(kind, NodeKind::User | NodeKind::Context | NodeKind::Summary) {
-        node.model.clone_from(&details.model);
+        node.model = details.model;
     }
     to.add(node)
 }
@@ -405,11 +409,11 @@ fn answer<'a>(record: &Record<'_>, message: &Object<'a>) -> Vec<Made<'a>> {
                 text = text.text(&field);
             }
         }
-        let content = StoredContent::text(text.finish());
+        let content = NewContent::text(text.finish());
         made_of(NodeKind::Reasoning, content, thought.raw())
     });
     let mut nodes: Vec<Made<'a>> = thoughts.collect();
-    let is_empty = |made: &Made<'_>| made.content.text.as_ref().is_some_and(Text::is_empty);
+    let is_empty = |made: &Made<'_>| made.content.said().is_some_and(Text::is_empty);
     nodes.extend(said.into_iter().filter(|made| !is_empty(made)));
     let calls: Vec<Object<'a>> = objects(message.get("toolCalls")).collect();
     let made = calls.iter().map(|call| {
@@ -425,7 +429,7 @@ fn answer<'a>(record: &Record<'_>, message: &Object<'a>) -> Vec<Made<'a>> {
     nodes
 }
 
-fn made_of(kind: NodeKind, content: StoredContent, place: Raw<'_>) -> Made<'_> {
+fn made_of(kind: NodeKind, content: NewContent, place: Raw<'_>) -> Made<'_> {
     Made {
         kind,
         content,

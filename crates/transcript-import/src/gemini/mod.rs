@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
-use crate::conversation::{BranchKind, Conversation, NodeId, Usage};
+use crate::conversation::{BranchKind, Conversation, NodeId};
 use crate::dialect::{Dialect, Policy, Session};
+use crate::node::Usage;
 use crate::source::{Store, is_file_name, name_of};
 use crate::strings::string;
 use crate::{Agent, Error, document, lines};
@@ -184,10 +185,7 @@ fn choose(to: &mut Conversation, mut logs: Vec<Log>, policy: Policy) {
 /// Returns the tokens of the live responses.
 fn usage(to: &Conversation) -> Usage {
     let mut sum = Usage::default();
-    let usages = to
-        .live
-        .iter()
-        .filter_map(|id: &NodeId| to.node(*id).usage.as_deref());
+    let usages = to.live.iter().filter_map(|id: &NodeId| to.node(*id).usage);
     usages.for_each(|usage| sum += *usage);
     sum
 }

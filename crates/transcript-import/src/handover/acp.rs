@@ -4,7 +4,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::object::{Object, Raw};
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 use crate::strings::{objects, string};
 
 use super::files::{Extra, Files};

@@ -5,7 +5,7 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::time;
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 use crate::strings::{objects, string};
 
 use super::files::{Extra, Files};

@@ -28,7 +28,7 @@ pub struct Conversion<'a> {
 /// The rules and the format of a target.
 struct Room {
     rules: Rules,
-    /// How long before the present a session begins, in milliseconds.
+    /// How long before its first item a session begins, in milliseconds.
     age: i64,
     files: fn(&NewSession) -> Files,
     write: fn(&mut Output<'_>) -> Result<(), Error>,
@@ -65,8 +65,8 @@ impl<'a> Conversion<'a> {
     /// When an item cannot be read.
     pub fn plan(items: &'a dyn Items, target: Target, options: &Options) -> Result<Self, Error> {
         let room = Room::of(target);
-        let plan = Plan::of(items, target, &room.rules)?;
-        let session = NewSession::of(target, options, room.age);
+        let (plan, content) = Plan::of(items, target, &room.rules)?;
+        let session = NewSession::of(target, options, content, room.age);
         Ok(Self {
             items,
             plan,

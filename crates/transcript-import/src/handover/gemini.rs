@@ -36,7 +36,7 @@ pub(super) const RULES: Rules = Rules {
     id_separator: Some("__"),
 };
 
-/// How long before the hand-over a session begins, in milliseconds.
+/// How long before its first item a session begins, in milliseconds.
 pub(super) const AGE: i64 = 120_000;
 
 /// Returns the files of a session.
@@ -70,7 +70,7 @@ pub(super) fn write(out: &mut Output<'_>) -> Result<(), Error> {
         .with("sessionId", session.id)
         .with("projectHash", &*super::seed::hex(&session.cwd))
         .with("startTime", &*started)
-        .with("lastUpdated", &*started)
+        .with("lastUpdated", &*session.written())
         .with("kind", "main");
     out.line(&header)?;
     if let Some(title) = &session.title {

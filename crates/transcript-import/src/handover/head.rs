@@ -1,6 +1,6 @@
 //! What is kept of an item between the two readings.
 
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 /// What is kept of an item from the first reading to the second. Its size does not depend on texts.
 pub(super) struct Head {

@@ -8,7 +8,7 @@ use super::conversion::Conversion;
 use super::edit::Edit;
 use super::files::{Extra, FileChange};
 use super::home::Home;
-use super::new_session::NewSession;
+use super::new_session::project_of;
 use super::options::Options;
 use super::source_item::Items;
 use super::target::Target;
@@ -27,7 +27,7 @@ impl<'a> Conversion<'a> {
     ) -> Result<Self, Error> {
         let mut options = options.clone();
         if target == Target::Gemini && options.project.is_none() {
-            let own = NewSession::of(target, &options, 0).project;
+            let own = project_of(&options.cwd);
             options.project = Some(home.project(&options.cwd, &own)?);
         }
         Self::plan(items, target, &options)

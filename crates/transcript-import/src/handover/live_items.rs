@@ -5,6 +5,7 @@ use transcript_format::time;
 use crate::Error;
 use crate::content::ImageData;
 use crate::conversation::{Conversation, NodeId};
+use crate::time::Time;
 
 use super::source_item::{Image, Items, SourceItem};
 
@@ -41,7 +42,7 @@ impl Items for NodeItems<'_> {
 fn item_of(conversation: &Conversation, id: NodeId) -> Result<SourceItem, Error> {
     let node = conversation.node(id);
     let content = conversation.content(id)?;
-    let time = node.time.as_deref();
+    let time = node.time.map(Time::text);
     let mut item = SourceItem {
         text: content.text.unwrap_or_default(),
         name: content.name,
@@ -50,7 +51,7 @@ fn item_of(conversation: &Conversation, id: NodeId) -> Result<SourceItem, Error>
         output: content.output.unwrap_or_default(),
         is_error: content.is_error,
         time: time.and_then(|time| time::millis(time.as_bytes())),
-        model: node.model.as_deref().map(str::to_owned),
+        model: node.model.map(str::to_owned),
         has_usage: node.usage.is_some(),
         ..SourceItem::new(node.kind)
     };

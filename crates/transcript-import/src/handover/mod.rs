@@ -24,7 +24,7 @@
 //! let options = Options {
 //!     cwd: "/work".to_owned(),
 //!     seed: "session-1".to_owned(),
-//!     now: 1_795_885_200_000,
+//!     start: 1_795_885_200_000,
 //!     ..Options::default()
 //! };
 //! let written = handover(&vec![prompt, thought], Target::Codex, &options, home)?;

@@ -7,11 +7,13 @@ pub struct Options {
     pub cwd: String,
     /// Its title.
     pub title: Option<String>,
-    /// What its ids are made from, such as the id of the conversation that is handed over. Equal conversations, options and targets
-    /// give equal bytes.
+    /// What its ids are made from beside the conversation, the target and the other options: such as the id of the conversation.
     pub seed: String,
-    /// The present time, in milliseconds since 1970: when the new session begins, and the time of items that have none.
-    pub now: i64,
+    /// When the new session begins if none of the items has a time, in milliseconds since 1970. Ids do not depend on it.
+    pub start: i64,
+    /// When it is written, in milliseconds since 1970: Gemini CLI deletes sessions that were not written for a month. When it begins, if
+    /// that is not given: then equal conversations give equal bytes at any time.
+    pub written: Option<i64>,
     /// Of Gemini CLI: the name that it has for the working folder, if it has one. [`handover`](super::handover) looks for it.
     pub project: Option<String>,
     /// Of ATIF: the name of the agent that had the conversation.

@@ -1,6 +1,6 @@
 //! The order in which the items of a conversation are written.
 
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::head::Head;
 use super::report::{Change, LossReport};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use transcript_format::json::{Json, ObjectBuf};
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::head::Head;
 use super::new_session::{Clock, NewSession};

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::call_names::{CallIds, plain};
 use super::head::Head;
+use super::new_session::UNKNOWN;
 use super::order::{Step, place_summaries, report_joined, report_moved, steps_of};
 use super::report::{Addition, Change, LossReport, Reason};
 use super::rules::{ImagesOfResults, Rules, carried_images, is_written_as_error};
+use super::seed::Texts;
 use super::source_item::{Items, SourceItem};
 use super::target::Target;
 
@@ -21,16 +23,24 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads all items.
-    pub(super) fn of(items: &dyn Items, target: Target, rules: &Rules) -> Result<Self, Error> {
+    /// Reads all items. Also returns the content of them, of which ids are made, and the first time in them.
+    pub(super) fn of(
+        items: &dyn Items,
+        target: Target,
+        rules: &Rules,
+    ) -> Result<(Self, (Texts, Option<i64>)), Error> {
         let mut draft = Draft {
             heads: Vec::with_capacity(items.count()),
             report: LossReport::new(target, items.count()),
             ids: CallIds::default(),
             rules,
         };
+        let (mut content, mut first) = (Texts::default(), None);
         for at in 0..items.count() {
-            draft.read(at, &items.item(at)?);
+            let item = items.item(at)?;
+            content.add_item(&item);
+            first = first.or(item.time);
+            draft.read(at, &item);
         }
         draft.pair();
         draft.choose();
@@ -46,12 +56,21 @@ impl Plan {
         }
         report_added(&heads, &steps, rules, &mut report);
         report.finish();
-        Ok(Self {
+        let plan = Self {
             heads,
             steps,
             report,
-        })
+        };
+        Ok((plan, (content, first)))
     }
+}
+
+/// Returns whether this is a name of a model and not what a client writes in its place: for what it said itself, as Claude Code does, or
+/// when it does not know.
+fn is_model(name: &str) -> bool {
+    let name = name.trim();
+    let is_mark = name.starts_with('<') && name.ends_with('>');
+    !name.is_empty() && !is_mark && !name.eq_ignore_ascii_case(UNKNOWN)
 }
 
 /// A plan while it is made.
@@ -65,7 +84,8 @@ struct Draft<'a> {
 impl Draft<'_> {
     /// Keeps what matters of an item, and reports what changes in it.
     fn read(&mut self, at: usize, item: &SourceItem) {
-        self.report.models.extend(item.model.iter().cloned());
+        let model = item.model.iter().filter(|model| is_model(model));
+        self.report.models.extend(model.cloned());
         self.report.usage += usize::from(item.has_usage);
         self.report.signatures += usize::from(item.has_signature);
         let images = carried_images(item, self.rules);
@@ -92,6 +112,9 @@ impl Draft<'_> {
         }
         if item.is_of_agent && item.kind == NodeKind::User {
             self.report.change(at, Change::PromptOfAgent);
+        }
+        if item.parts_as_text > 0 {
+            self.report.change(at, Change::PartsAsText);
         }
         let lost = (item.images.len() + item.unknown_images).saturating_sub(images);
         if lost > 0 {

@@ -5,7 +5,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::names::project_key;
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::files::{Extra, Files};
 use super::gemini_parts::{call_part, prompt_parts, result_parts, text_part};

@@ -105,6 +105,8 @@ pub enum Change {
     ImagesOmitted,
     /// The images of a result stand beside it.
     ImagesBesideResult,
+    /// Parts of a result that are neither texts nor images, such as references to tools, become text: their JSON.
+    PartsAsText,
     /// A summary becomes a prompt.
     SummaryAsPrompt,
     /// A prompt that the agent and not the person wrote is one of the person now.
@@ -166,6 +168,7 @@ impl Change {
             Self::ErrorFlag => "errorFlag",
             Self::ImagesOmitted => "imagesOmitted",
             Self::ImagesBesideResult => "imagesBesideResult",
+            Self::PartsAsText => "partsAsText",
             Self::SummaryAsPrompt => "summaryAsPrompt",
             Self::PromptOfAgent => "promptOfAgent",
             Self::CommandAsPrompt => "commandAsPrompt",

@@ -6,7 +6,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::object::{Object, Raw};
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 use crate::strings::{objects, string};
 
 use super::source_item::{Image, Items, SourceItem};
@@ -138,7 +138,10 @@ fn result_of(block: &Object<'_>) -> SourceItem {
             Some("image") => result = of_image(result, &part),
             Some("text") => texts.extend(string(&part, "text")),
             // Such as a reference to a tool: its JSON says what it is.
-            _ => texts.push(ObjectBuf::from(&part).text()),
+            _ => {
+                result.parts_as_text += 1;
+                texts.push(ObjectBuf::from(&part).text());
+            }
         }
     }
     result.output = texts.join("\n");

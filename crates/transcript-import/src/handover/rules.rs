@@ -1,6 +1,6 @@
 //! What a client can hold of a conversation.
 
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::source_item::{Image, SourceItem};
 

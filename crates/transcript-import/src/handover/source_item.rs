@@ -3,7 +3,7 @@
 use transcript_format::json::Json;
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 /// One item of the conversation that is handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct SourceItem {
     pub unknown_images: usize,
     /// Its time, in milliseconds since 1970.
     pub time: Option<i64>,
+    /// The number of parts of a result that are neither texts nor images, such as references to tools: their JSON is in the text.
+    pub parts_as_text: usize,
     /// The model that wrote it.
     pub model: Option<String>,
     /// Whether the tokens of its response are known.
@@ -69,6 +71,7 @@ impl SourceItem {
             images: Vec::new(),
             unknown_images: 0,
             time: None,
+            parts_as_text: 0,
             model: None,
             has_usage: false,
             has_signature: false,

@@ -3,7 +3,7 @@
 use transcript_format::json::{Json, ObjectBuf};
 
 use crate::Error;
-use crate::conversation::NodeKind;
+use crate::node::NodeKind;
 
 use super::head::Head;
 use super::output::Output;

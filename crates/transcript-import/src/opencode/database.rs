@@ -9,7 +9,8 @@ use transcript_format::object::Object;
 
 use super::rows::{Info, Revert, Row, Rows};
 use crate::Error;
-use crate::conversation::{Conversation, DamageKind, Holds, Part, Usage};
+use crate::conversation::{Conversation, DamageKind, Holds, Part};
+use crate::node::Usage;
 use crate::place::{Place, SourceId};
 use crate::sqlite::{Database, Failure, number, quoted, text};
 use crate::strings::string;
@@ -207,14 +208,25 @@ impl Rows for Tables<'_> {
         Ok(found)
     }
 
-    fn messages(&mut self) -> Result<Vec<Row>, Failure> {
-        let question = "SELECT rowid, id, '', time_created, '' FROM message \
+    fn messages(&mut self) -> Result<Vec<Place>, Failure> {
+        let question = "SELECT rowid, '', '', 0, '' FROM message \
              WHERE session_id = ?1 ORDER BY time_created, id";
-        let mut rows = Vec::new();
+        let mut places = Vec::new();
         self.rows(&self.message, question, [&self.id], &mut |row| {
-            rows.push(row);
+            places.push(row.place);
         })?;
-        Ok(rows)
+        Ok(places)
+    }
+
+    fn message(&mut self, place: Place) -> Result<Option<Row>, Failure> {
+        let question = "SELECT rowid, id, '', time_created, data FROM message WHERE rowid = ?1";
+        let mut found = None;
+        if let Ok(number) = i64::try_from(place.offset) {
+            self.rows(&self.message, question, [number], &mut |row| {
+                found = Some(row);
+            })?;
+        }
+        Ok(found)
     }
 
     fn text_sources(&self) -> Option<[SourceId; 2]> {
@@ -248,7 +260,7 @@ impl Rows for Tables<'_> {
         self.rows(&self.part, question, [message, &self.id], take)
     }
 
-    fn lost_parts(&mut self, known: &BTreeSet<Place>) -> Result<Vec<Row>, Failure> {
+    fn lost_parts(&mut self, known: &[u64]) -> Result<Vec<Row>, Failure> {
         if self.part.columns.is_empty() {
             return Ok(Vec::new());
         }
@@ -257,7 +269,8 @@ impl Rows for Tables<'_> {
         self.database.each(question, [&self.id], |row| {
             let number: i64 = row.get(0)?;
             let place = place(self.part.source, number);
-            lost.extend(place.filter(|place| !known.contains(place)).map(|_| number));
+            let is_lost = |place: &Place| known.binary_search(&place.offset).is_err();
+            lost.extend(place.filter(is_lost).map(|_| number));
             Ok(())
         })?;
         let question =

@@ -11,17 +11,22 @@ use super::part;
 use super::rows::{Info, Row, Rows, repaired};
 use super::texts::RowTexts;
 use crate::Error;
-use crate::content::StoredContent;
 use crate::conversation::{BranchKind, Conversation, Holds, NodeId};
+use crate::ids::Id;
 use crate::strings::string;
+use crate::text::Text;
 
 /// What the events say beyond the rows of the messages and parts.
-pub(super) struct Events {
+pub(super) struct Events<'m> {
     /// What the session last said about itself.
     info: Option<Info>,
-    /// The text of each part that has a row, by its id.
-    current: HashMap<String, Current>,
-    messages: HashSet<String>,
+    /// The messages with rows.
+    all: &'m [Message],
+    messages: HashSet<Id>,
+    /// The places of the parts with rows: that of the message, and that in the message.
+    current: HashMap<Id, (u32, u32)>,
+    /// Of such a part the last version that said something else: its text and its place in the list of versions.
+    others: HashMap<Id, (String, usize)>,
     /// The newest version of each message and part without a row.
     past_messages: HashMap<String, Row>,
     past_parts: BTreeMap<String, Row>,
@@ -30,20 +35,12 @@ pub(super) struct Events {
     removals: u32,
     /// Whether the last event was a removal.
     is_removing: bool,
-    /// Versions of parts that say something else than the row does, with the ids of the messages; to be [loaded](loaded).
-    other_versions: Vec<(String, Row)>,
+    /// Versions of parts that say something else than the row does, with the places of the messages; to be [loaded](loaded).
+    other_versions: Vec<(u32, Row)>,
     /// Whether the JSON of a row can be loaded again.
     can_load: bool,
     /// Why a text of a part cannot be read.
     failure: Option<Error>,
-}
-
-/// A part with a row.
-struct Current {
-    message: String,
-    nodes: Vec<NodeId>,
-    /// The last version that said something else: its text and its place in the list of versions.
-    other: Option<(String, usize)>,
 }
 
 /// What has no row.
@@ -56,25 +53,19 @@ pub(super) struct Past {
     pub(super) removed: HashMap<String, u32>,
 }
 
-impl Events {
+impl<'m> Events<'m> {
     /// Begins with the messages that have rows.
-    pub(super) fn new(messages: &[Message], can_load: bool) -> Self {
-        let parts = messages.iter().flat_map(|message| {
-            let parts = message.parts.iter();
-            parts.map(|part| (message.id.clone(), part))
-        });
-        let current = parts.map(|(message, part)| {
-            let current = Current {
-                message,
-                nodes: part.nodes.clone(),
-                other: None,
-            };
-            (part.id.clone(), current)
+    pub(super) fn new(all: &'m [Message], can_load: bool) -> Self {
+        let parts = (0..).zip(all).flat_map(|(message, of)| {
+            let parts = (0..).zip(&of.parts);
+            parts.map(move |(at, part)| (Id::of(&part.id), (message, at)))
         });
         Self {
             info: None,
-            current: current.collect(),
-            messages: messages.iter().map(|message| message.id.clone()).collect(),
+            all,
+            messages: all.iter().map(|message| Id::of(&message.id)).collect(),
+            current: parts.collect(),
+            others: HashMap::new(),
             past_messages: HashMap::new(),
             past_parts: BTreeMap::new(),
             removed: HashMap::new(),
@@ -141,10 +132,10 @@ impl Events {
             return Some(Holds::Raw("message.updated".into()));
         };
         self.removed.remove(&id);
-        if self.messages.contains(&id) {
+        if self.messages.contains(&Id::of(&id)) {
             return Some(Holds::Metadata("message"));
         }
-        let version = version_of(row, info, id.clone(), String::new());
+        let version = version_of(row, info.text(), id.clone(), String::new());
         if let Some(older) = self.past_messages.insert(id, version) {
             hold(to, older.place, Holds::Metadata("message"));
         }
@@ -162,21 +153,39 @@ impl Events {
         };
         self.removed.remove(&id);
         let message = string(&part, "messageID").unwrap_or_default();
-        let mut version = version_of(row, raw, id.clone(), message);
-        if self.can_load {
-            version.data = String::new();
-        }
-        let Some(current) = self.current.get_mut(&id) else {
+        let json = if self.can_load { "" } else { raw.text() };
+        let version = version_of(row, json, id.clone(), message);
+        let own = Id::of(&id);
+        let Some((message, at)) = self.current.get(&own).copied() else {
             if let Some(older) = self.past_parts.insert(id, version) {
                 hold(to, older.place, Holds::Raw("message.part.updated".into()));
             }
             return None;
         };
+        let all = self.all;
+        let nodes = &all[message as usize].parts[at as usize].nodes;
+        match is_shown(to, nodes, &part) {
+            Ok(false) => {}
+            Ok(true) => return same(),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                return same();
+            }
+        }
         let contents = part::read(&part, true, &mut RowTexts::held()).contents;
-        let text = said(to, contents.iter().map(|(_, content)| content));
+        let text = said(
+            to,
+            contents.iter().filter_map(|(_, content)| content.shown()),
+        );
         // Most versions are from before the first text.
         let text = text.unwrap_or_default();
-        let of_row = || said(to, current.nodes.iter().map(|id| to.stored(*id)));
+        let of_row = || {
+            let contents = nodes.iter().map(|id| to.stored(*id));
+            said(
+                to,
+                contents.filter_map(|content| content.text.or(content.output)),
+            )
+        };
         if text.is_empty() {
             return same();
         }
@@ -188,16 +197,16 @@ impl Events {
                 return same();
             }
         }
-        match &mut current.other {
+        match self.others.get_mut(&own) {
             // The text grew while it was written.
             Some((older, at)) if text.starts_with(&**older) => {
                 *older = text;
                 let older = std::mem::replace(&mut self.other_versions[*at].1, version);
                 hold(to, older.place, Holds::Raw("message.part.updated".into()));
             }
-            other => {
-                *other = Some((text, self.other_versions.len()));
-                self.other_versions.push((current.message.clone(), version));
+            _ => {
+                self.others.insert(own, (text, self.other_versions.len()));
+                self.other_versions.push((message, version));
             }
         }
         None
@@ -209,20 +218,14 @@ impl Events {
         to: &mut Conversation,
         texts: &mut RowTexts,
         rows: &mut R,
-        messages: &[Message],
     ) -> Result<Past, R::Error> {
         if let Some(error) = self.failure {
             return Err(error.into());
         }
-        let by_id: HashMap<&str, &Message> = messages
-            .iter()
-            .map(|message| (&*message.id, message))
-            .collect();
         let mut superseded = Vec::new();
         for (message, row) in self.other_versions {
             let row = loaded(rows, row)?;
-            let message = by_id.get(&*message);
-            let part = message.and_then(|message| add_part(to, texts, message, &row));
+            let part = add_part(to, texts, &self.all[message as usize], &row);
             superseded.extend(part.into_iter().flat_map(|part| part.nodes));
         }
         to.branch(BranchKind::Superseded, superseded);
@@ -231,7 +234,12 @@ impl Events {
             let info = Object::parse(&row.data).ok()?;
             let time = info.object("time");
             let created = time.and_then(|time| time.i64("created"));
-            Some(Message::of_json(&info, row.id, created.unwrap_or_default()))
+            Some(Message::of_json(
+                to,
+                &info,
+                &row.id,
+                created.unwrap_or_default(),
+            ))
         });
         Ok(Past {
             info: self.info,
@@ -243,13 +251,13 @@ impl Events {
 }
 
 /// Returns the version of a message or part that an event holds.
-fn version_of(event: &Row, json: Raw<'_>, id: String, of: String) -> Row {
+fn version_of(event: &Row, json: &str, id: String, of: String) -> Row {
     Row {
         place: event.place,
         id,
         of,
         order: event.order,
-        data: json.text().to_owned(),
+        data: json.to_owned(),
         is_utf8: true,
     }
 }
@@ -270,11 +278,17 @@ pub(super) fn loaded<R: Rows>(rows: &mut R, version: Row) -> Result<Row, R::Erro
     Ok(event)
 }
 
-/// Returns all that contents say, to compare versions of a part.
-fn said<'a>(
-    to: &Conversation,
-    contents: impl Iterator<Item = &'a StoredContent>,
-) -> Result<String, Error> {
-    let texts = contents.flat_map(|content| [&content.text, &content.output]);
-    texts.flatten().map(|text| to.text(text)).collect()
+/// Returns whether nodes have the text of a version of their part, which most have. No text is in memory for it.
+fn is_shown(to: &Conversation, nodes: &[NodeId], part: &Object<'_>) -> Result<bool, Error> {
+    let contents = nodes.iter().map(|id| to.stored(*id));
+    let mut texts = contents.filter_map(|content| content.text.or(content.output));
+    match (texts.next(), texts.next(), part::shown_body(part)) {
+        (Some(text), None, Some(body)) => to.is_body(text, body),
+        _ => Ok(false),
+    }
+}
+
+/// Returns all that texts say, to compare versions of a part.
+fn said<'a>(to: &Conversation, texts: impl Iterator<Item = &'a Text>) -> Result<String, Error> {
+    texts.map(|text| to.text(text)).collect()
 }

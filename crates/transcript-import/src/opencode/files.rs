@@ -1,12 +1,12 @@
 //! The files of older versions: one for each session, message and part.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use transcript_format::object::Object;
 
 use super::listed::Listed;
-use super::rows::{Info, Row, Rows, repaired};
+use super::rows::{Info, Messages, Row, Rows, repaired};
 use crate::Error;
 use crate::conversation::Conversation;
 use crate::dialect::Session;
@@ -61,17 +61,21 @@ fn id_of(path: &Path) -> String {
     name.strip_suffix(".json").unwrap_or(&name).to_owned()
 }
 
-/// The files of one session.
-pub(super) struct Files {
+/// The files of one session. The JSON of a message or part is read again when it is its turn.
+pub(super) struct Files<'s> {
+    store: Store<'s>,
     session: Option<(Place, String)>,
-    messages: Vec<Row>,
-    parts: Vec<Row>,
+    /// The files of messages and parts.
+    paths: HashMap<SourceId, PathBuf>,
+    messages: Messages,
+    /// The parts of each message.
+    parts: HashMap<String, Vec<Row>>,
 }
 
-impl Files {
+impl<'s> Files<'s> {
     /// Reads all of them.
     pub(super) fn open(
-        store: Store<'_>,
+        store: Store<'s>,
         session: &Session,
         to: &mut Conversation,
     ) -> Result<Self, Error> {
@@ -80,24 +84,62 @@ impl Files {
         for path in &session.files {
             of_session.push(row(store, path, "", to)?);
         }
+        let mut paths = HashMap::new();
+        let mut later = |path: PathBuf, of: &str, to: &mut Conversation| {
+            let mut row = row(store, &path, of, to)?;
+            row.data = String::new();
+            paths.insert(row.place.source, path);
+            Ok::<Row, Error>(row)
+        };
         let mut messages = Vec::new();
         for path in files(store, &root.join("message"), &session.id)? {
-            messages.push(row(store, &path, "", to)?);
+            messages.push(later(path, "", to)?);
         }
-        let mut parts = Vec::new();
+        let mut parts = HashMap::new();
         for message in &messages {
+            let mut own = Vec::new();
             for path in files(store, &root.join("part"), &message.id)? {
-                parts.push(row(store, &path, &message.id, to)?);
+                own.push(later(path, &message.id, to)?);
             }
+            own.sort_by(|a, b| a.id.cmp(&b.id));
+            parts.insert(message.id.clone(), own);
         }
-        messages.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
-        parts.sort_by(|a, b| a.id.cmp(&b.id));
         let session = of_session.into_iter().next();
         Ok(Self {
+            store,
+            paths,
             session: session.map(|row| (row.place, row.data)),
-            messages,
+            messages: Messages::new(messages),
             parts,
         })
+    }
+
+    /// Returns a row with its JSON.
+    fn with_data(&self, mut row: Row) -> Result<Row, Error> {
+        let Some(path) = self.paths.get(&row.place.source) else {
+            return Ok(row);
+        };
+        let bytes = read_file(self.store, path)?;
+        if bytes.len() as u64 != row.place.len {
+            return Err(Error::changed(path));
+        }
+        (row.data, row.is_utf8) = text_of(bytes);
+        Ok(row)
+    }
+}
+
+fn read_file(store: Store<'_>, path: &Path) -> Result<Vec<u8>, Error> {
+    store.disk.read(path, MAX_LEN).map_err(Error::at(path))
+}
+
+/// Returns bytes as text, and whether they were UTF-8.
+fn text_of(bytes: Vec<u8>) -> (String, bool) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, true),
+        Err(error) => (
+            String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            false,
+        ),
     }
 }
 
@@ -116,7 +158,7 @@ fn files(store: Store<'_>, above: &Path, id: &str) -> Result<Vec<PathBuf>, Error
 
 /// Reads a file as a row.
 fn row(store: Store<'_>, path: &Path, of: &str, to: &mut Conversation) -> Result<Row, Error> {
-    let bytes = store.disk.read(path, MAX_LEN).map_err(Error::at(path))?;
+    let bytes = read_file(store, path)?;
     let source: SourceId = to.add_source(path.to_owned(), None);
     let len = bytes.len() as u64;
     to.sources[source.index()].len = len;
@@ -125,8 +167,7 @@ fn row(store: Store<'_>, path: &Path, of: &str, to: &mut Conversation) -> Result
         offset: 0,
         len,
     };
-    let is_utf8 = std::str::from_utf8(&bytes).is_ok();
-    let data = String::from_utf8_lossy(&bytes).into_owned();
+    let (data, is_utf8) = text_of(bytes);
     Ok(Row {
         place,
         id: id_of(path),
@@ -150,7 +191,7 @@ fn created(data: &str) -> Option<i64> {
     info.object("time")?.i64("created")
 }
 
-impl Rows for Files {
+impl Rows for Files<'_> {
     type Error = Error;
 
     fn is_damaged(&self) -> bool {
@@ -165,20 +206,32 @@ impl Rows for Files {
         }))
     }
 
-    fn messages(&mut self) -> Result<Vec<Row>, Error> {
-        Ok(std::mem::take(&mut self.messages))
+    /// The files of the session and of its first message: neither is read again, so the files with the texts can take their places.
+    /// Without a message there is no text.
+    fn text_sources(&self) -> Option<[SourceId; 2]> {
+        let (session, _) = self.session.as_ref()?;
+        let message = self.messages.places().first().copied()?;
+        Some([session.source, message.source])
+    }
+
+    fn messages(&mut self) -> Result<Vec<Place>, Error> {
+        Ok(self.messages.places())
+    }
+
+    fn message(&mut self, place: Place) -> Result<Option<Row>, Error> {
+        let message = self.messages.take(place);
+        message.map(|row| self.with_data(row)).transpose()
     }
 
     fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Error> {
-        let (of_message, rest): (Vec<Row>, _) = std::mem::take(&mut self.parts)
-            .into_iter()
-            .partition(|part| part.of == message);
-        self.parts = rest;
-        of_message.into_iter().for_each(take);
+        let parts = self.parts.remove(message).unwrap_or_default();
+        for part in parts {
+            take(self.with_data(part)?);
+        }
         Ok(())
     }
 
-    fn lost_parts(&mut self, _: &BTreeSet<Place>) -> Result<Vec<Row>, Error> {
+    fn lost_parts(&mut self, _: &[u64]) -> Result<Vec<Row>, Error> {
         Ok(Vec::new())
     }
 

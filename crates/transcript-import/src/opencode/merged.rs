@@ -1,13 +1,16 @@
 //! The messages of a session, with what has no row of its own any more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use transcript_format::object::Object;
 
 use super::message::{Message, MessagePart, add_part, count_steps, hold};
 use super::rows::Row;
 use super::texts::RowTexts;
-use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId, Usage};
+use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId};
+use crate::ids::Id;
+use crate::node::Usage;
 
 /// The messages with rows, while those without are sorted in.
 ///
@@ -16,9 +19,9 @@ use crate::conversation::{BranchKind, Conversation, DamageKind, Holds, NodeId, U
 pub(super) struct Merged {
     live: Vec<Message>,
     /// The places of the live messages, by their ids.
-    places: HashMap<String, usize>,
+    places: HashMap<Id, usize>,
     /// Messages without a row, and those that were removed.
-    past: HashMap<String, Message>,
+    past: HashMap<Arc<str>, Message>,
     is_damaged: bool,
     removed: HashMap<String, u32>,
     /// The nodes of each removal, by their parts.
@@ -47,34 +50,39 @@ impl Merged {
         let past = past
             .into_iter()
             .map(|message| (message.id.clone(), message));
+        let ids = messages.iter().zip(0..);
+        let ids = ids.map(|(message, at)| (Id::of(&message.id), at));
         let mut merged = Self {
+            places: ids.filter(|_| !is_damaged).collect(),
             live: Vec::new(),
-            places: HashMap::new(),
             past: past.collect(),
             is_damaged,
             removed,
             deleted: BTreeMap::new(),
             lost: HashSet::new(),
         };
-        for message in messages {
-            merged.add_message(message);
+        if is_damaged {
+            messages
+                .into_iter()
+                .for_each(|message| merged.add_message(message));
+        } else {
+            merged.live = messages;
         }
         merged
     }
 
-    /// Adds a message that has a row.
+    /// Adds a message that has a row in a damaged database.
     fn add_message(&mut self, mut message: Message) {
-        let removal = self.removed.get(&message.id).filter(|_| self.is_damaged);
-        let removal = removal.copied();
+        let removal = self.removed.get(&*message.id).copied();
         for part in std::mem::take(&mut message.parts) {
-            let own = self.removed.get(&part.id).filter(|_| self.is_damaged);
+            let own = self.removed.get(&*part.id);
             match own.copied().or(removal) {
                 None => message.parts.push(part),
                 Some(removal) => self.delete(removal, key(&message, &part.id), part),
             }
         }
         if removal.is_none() {
-            self.places.insert(message.id.clone(), self.live.len());
+            self.places.insert(Id::of(&message.id), self.live.len());
             self.live.push(message);
         } else {
             self.past.insert(message.id.clone(), message);
@@ -85,7 +93,7 @@ impl Merged {
         let removal = self.deleted.entry(removal).or_default();
         let deleted = removal.entry(key).or_default();
         deleted.nodes.extend(part.nodes);
-        deleted.step = deleted.step.or(part.step);
+        deleted.step = deleted.step.or(part.step.map(|step| *step));
     }
 
     /// Adds parts with rows whose messages have none.
@@ -116,11 +124,11 @@ impl Merged {
         let removal = self.removed.get(&row.id).or(self.removed.get(&row.of));
         let of_whole = (!self.is_damaged).then_some(u32::MAX);
         let removal = removal.copied().or(of_whole);
-        let message = match self.places.get(&row.of) {
+        let message = match self.places.get(&Id::of(&row.of)) {
             Some(place) => &mut self.live[*place],
             None => {
-                let past = self.past.entry(row.of.clone());
-                past.or_insert_with(|| stand_in(row.of.clone(), known))
+                let past = self.past.entry(row.of.as_str().into());
+                past.or_insert_with(|| stand_in(&row.of, known))
             }
         };
         let Some(part) = add_part(to, texts, message, row) else {
@@ -142,7 +150,10 @@ impl Merged {
                 by_message.entry(message).or_default().push(part);
             }
             for (message, parts) in by_message {
-                let usage = self.past.get(message).and_then(|message| message.usage);
+                let usage = self
+                    .past
+                    .get(message)
+                    .and_then(|past| past.usage.as_deref().copied());
                 let parts = parts.iter().map(|part| (&*part.nodes, part.step));
                 count_steps(to, parts, usage);
             }
@@ -163,11 +174,11 @@ impl Merged {
 }
 
 fn key(message: &Message, part: &str) -> PartKey {
-    (message.created, message.id.clone(), part.to_owned())
+    (message.created, message.id.to_string(), part.to_owned())
 }
 
 /// Returns a message for parts whose own is missing. Who said it shows in what only the model writes.
-fn stand_in(id: String, parts: &[Row]) -> Message {
+fn stand_in(id: &str, parts: &[Row]) -> Message {
     let is_of_model = |row: &Row| {
         let part = Object::parse(&row.data).ok();
         let kind = part.as_ref().and_then(|part| part.str("type"));

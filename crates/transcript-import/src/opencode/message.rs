@@ -1,29 +1,34 @@
 //! A message and its parts.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use transcript_format::object::Object;
 
-use super::part::{self, PartKind};
+use super::part::{self, PartKind, known_name};
 use super::rows::{Row, repaired, usage};
 use super::texts::RowTexts;
-use crate::conversation::{Conversation, DamageKind, Holds, Node, NodeId, Part, Usage};
+use crate::conversation::{Conversation, DamageKind, Holds, NewNode, NodeId, Part};
+use crate::node::Usage;
+use crate::node_ids::NodeIds;
+use crate::nodes::Name;
 use crate::place::Place;
+use crate::record_id::RecordId;
 use crate::strings::string;
 
 /// A message.
 pub(super) struct Message {
-    pub(super) id: String,
+    pub(super) id: Arc<str>,
     pub(super) is_of_model: bool,
     /// When it was made, in milliseconds.
     pub(super) created: i64,
     /// The message that a response answers.
-    pub(super) parent: Option<String>,
+    pub(super) parent: Option<Box<str>>,
     /// Whether it is the whole summary of a compaction.
     pub(super) is_summary: bool,
     pub(super) failure: Option<MessageFailure>,
-    pub(super) model: Option<String>,
-    pub(super) usage: Option<Usage>,
+    pub(super) model: Option<Name>,
+    pub(super) usage: Option<Box<Usage>>,
     pub(super) parts: Vec<MessagePart>,
 }
 
@@ -38,16 +43,29 @@ pub(super) enum MessageFailure {
 
 /// A part of a message.
 pub(super) struct MessagePart {
-    pub(super) id: String,
+    pub(super) id: Box<str>,
     pub(super) kind: PartKind,
-    pub(super) nodes: Vec<NodeId>,
+    pub(super) nodes: NodeIds,
     /// The tokens of the step that ends with it.
-    pub(super) step: Option<Usage>,
+    pub(super) step: Option<Box<Usage>>,
 }
 
-/// Notes what a row holds.
+/// Notes what a row holds. Rows without nodes that follow each other and are alike are one part: most rows are such.
 pub(super) fn hold(to: &mut Conversation, place: Place, holds: Holds) {
-    to.parts.push(Part { place, holds });
+    /// How far the row before may be: the rows of the tables come by turns.
+    const RECENT: usize = 8;
+    let is_alike = match &holds {
+        Holds::Metadata(_) => true,
+        // Those of unknown types are counted by their parts.
+        Holds::Raw(name) => !to.unknown.contains_key(&**name),
+        Holds::Nodes(_) | Holds::Damaged => false,
+    };
+    let mut recent = to.parts.iter_mut().rev().take(RECENT);
+    let before = recent.find(|part| part.place.source == place.source);
+    match before.filter(|part| is_alike && part.holds == holds) {
+        Some(part) if part.place.range().end == place.offset => part.place.len += place.len,
+        _ => to.parts.push(Part { place, holds }),
+    }
 }
 
 /// Returns the text of a row as JSON, and reports its damage.
@@ -76,7 +94,7 @@ pub(super) fn read_message(to: &mut Conversation, row: &Row) -> Option<Message> 
         return None;
     };
     hold(to, row.place, Holds::Metadata("message"));
-    Some(Message::of_json(&info, row.id.clone(), row.order))
+    Some(Message::of_json(to, &info, &row.id, row.order))
 }
 
 /// Notes the tokens of the responses of a message, by its parts in their order: of each step, or of the message as a whole where its steps
@@ -103,9 +121,9 @@ pub(super) fn count_steps<'p>(
 
 impl Message {
     /// Returns a message of which only parts are known.
-    pub(super) fn stand_in(id: String, created: i64, is_of_model: bool) -> Self {
+    pub(super) fn stand_in(id: &str, created: i64, is_of_model: bool) -> Self {
         Self {
-            id,
+            id: id.into(),
             is_of_model,
             created,
             parent: None,
@@ -118,7 +136,12 @@ impl Message {
     }
 
     /// Reads the JSON of a message.
-    pub(super) fn of_json(info: &Object<'_>, id: String, created: i64) -> Self {
+    pub(super) fn of_json(
+        to: &mut Conversation,
+        info: &Object<'_>,
+        id: &str,
+        created: i64,
+    ) -> Self {
         let is = |key| info.bool(key) == Some(true);
         let failure = info.object("error").map(|error| match error.str("name") {
             Some(name) if name == "MessageAbortedError" => MessageFailure::Stopped,
@@ -130,14 +153,16 @@ impl Message {
             .object("model")
             .and_then(|model| string(&model, "modelID"));
         Self {
-            id,
+            id: id.into(),
             is_of_model,
             created,
-            parent: string(info, "parentID"),
+            parent: string(info, "parentID").map(Into::into),
             is_summary: is_of_model && is("summary") && is_finished && failure.is_none(),
             failure,
-            model: string(info, "modelID").or(model),
-            usage: info.object("tokens").map(|tokens| usage(&tokens)),
+            model: string(info, "modelID")
+                .or(model)
+                .map(|model| to.name(&model)),
+            usage: info.object("tokens").map(|tokens| Box::new(usage(&tokens))),
             parts: Vec::new(),
         }
     }
@@ -159,25 +184,25 @@ pub(super) fn add_part(
     let name = object.str("type").unwrap_or_default();
     let mut nodes = Vec::new();
     for (kind, content) in read.contents {
-        let mut node = Node::new(kind, content);
+        let mut node = NewNode::new(kind, content);
         node.origin = Some(row.place);
-        node.record_id = Some(message.id.as_str().into());
-        node.time = Some(message.created.to_string().into());
-        let model = message.model.as_deref().filter(|_| message.is_of_model);
-        node.model = model.map(|model| to.name(model));
+        node.record_id = Some(RecordId::from(&message.id));
+        node.time = Some(message.created.to_string().as_str().into());
+        node.model = message.model.filter(|_| message.is_of_model);
         nodes.push(to.add(node));
     }
+    let nodes = NodeIds::from(nodes);
     let holds = match (&read.kind, nodes.is_empty()) {
-        (_, false) => Holds::Nodes(nodes.clone().into()),
+        (_, false) => Holds::Nodes(nodes.clone()),
         (PartKind::Unknown, true) => to.unknown(&name),
-        _ => Holds::Raw(name.to_string().into()),
+        _ => Holds::Raw(known_name(&name)),
     };
     hold(to, row.place, holds);
     let tokens = object.object("tokens").filter(|_| name == "step-finish");
     Some(MessagePart {
-        id: row.id.clone(),
+        id: row.id.as_str().into(),
         kind: read.kind,
         nodes,
-        step: tokens.map(|tokens| usage(&tokens)),
+        step: tokens.map(|tokens| Box::new(usage(&tokens))),
     })
 }

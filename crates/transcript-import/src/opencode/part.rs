@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use transcript_format::object::{Object, Raw};
 
 use super::texts::RowTexts;
-use crate::content::{Image, ImageData, Input, StoredContent};
-use crate::conversation::NodeKind;
-use crate::strings::{body_of, boxed, objects, string};
+use crate::content::{Body, Image, ImageData, Input, NewContent};
+use crate::node::NodeKind;
+use crate::strings::{body_of, objects, small, string};
 
 /// A part of a message, as it is stored.
 pub(super) struct Read {
     pub(super) kind: PartKind,
-    pub(super) contents: Vec<(NodeKind, StoredContent)>,
+    pub(super) contents: Vec<(NodeKind, NewContent)>,
 }
 
 /// What a part of a message is.
@@ -28,7 +28,7 @@ pub(super) enum PartKind {
     /// A response of the model begins.
     StepStart,
     /// A summary takes the place of what comes before it. The messages from `kept_from` on are kept.
-    Compaction { kept_from: Option<String> },
+    Compaction { kept_from: Option<Box<str>> },
     /// A task for a subagent, which the person gave.
     Subtask,
     /// A text that is shown and not sent.
@@ -42,13 +42,34 @@ pub(super) enum PartKind {
 /// Types of parts without a text of the conversation.
 const OTHER_KINDS: [&str; 5] = ["agent", "patch", "retry", "snapshot", "step-finish"];
 
+/// Returns the body of the text or of the result that a part shows, if it has one that is a string.
+pub(super) fn shown_body<'a>(part: &Object<'a>) -> Option<&'a str> {
+    match &*kind_of(part) {
+        "text" | "reasoning" => part.get("text").and_then(body_of),
+        "tool" => {
+            let state = part.object("state")?;
+            let status = state.str("status")?;
+            let output = state.get("output").filter(|_| status == "completed");
+            output.and_then(body_of)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the type of a part, as the name of what its row holds.
+pub(super) fn known_name(kind: &str) -> Cow<'static, str> {
+    let known = OTHER_KINDS.iter().chain(&["step-start"]);
+    let known = known.copied().find(|known| *known == kind);
+    known.map_or_else(|| Cow::Owned(kind.to_owned()), Cow::Borrowed)
+}
+
 /// Reads a part of a message of the model or of the person.
 pub(super) fn read(part: &Object<'_>, is_of_model: bool, texts: &mut RowTexts) -> Read {
     let said = |kind, contents| Read { kind, contents };
     let mut content = |by, key| {
         let text = part.get(key).and_then(|value| texts.text(value));
         let text = text.filter(|text| !text.is_empty());
-        text.map(|text| (by, StoredContent::text(text)))
+        text.map(|text| (by, NewContent::text(text)))
             .into_iter()
             .collect()
     };
@@ -69,9 +90,9 @@ pub(super) fn read(part: &Object<'_>, is_of_model: bool, texts: &mut RowTexts) -
         }
         "reasoning" => said(PartKind::Said, content(NodeKind::Reasoning, "text")),
         "file" if is_media(part) => {
-            let content = StoredContent {
+            let content = NewContent {
                 images: [image_of(part, texts)].into(),
-                ..StoredContent::default()
+                ..NewContent::default()
             };
             said(PartKind::Said, vec![(by, content)])
         }
@@ -80,7 +101,7 @@ pub(super) fn read(part: &Object<'_>, is_of_model: bool, texts: &mut RowTexts) -
         "tool" => tool(part, texts),
         "step-start" => said(PartKind::StepStart, Vec::new()),
         "compaction" => {
-            let kept_from = string(part, "tail_start_id");
+            let kept_from = string(part, "tail_start_id").map(Into::into);
             said(PartKind::Compaction { kept_from }, Vec::new())
         }
         "subtask" => said(PartKind::Subtask, content(NodeKind::User, "prompt")),
@@ -116,7 +137,7 @@ fn image_of(file: &Object<'_>, texts: &mut RowTexts) -> Image {
         None => ImageData::Url(texts.body(url)),
     };
     Image {
-        media_type: boxed(file, "mime"),
+        media_type: small(file, "mime"),
         data,
     }
 }
@@ -125,14 +146,14 @@ fn image_of(file: &Object<'_>, texts: &mut RowTexts) -> Image {
 fn tool(part: &Object<'_>, texts: &mut RowTexts) -> Read {
     let state = part.object("state");
     let field = |key| state.as_ref().and_then(|state| state.get(key));
-    let name = boxed(part, "tool");
-    let call_id = boxed(part, "callID");
+    let name = small(part, "tool");
+    let call_id = small(part, "callID");
     let input = field("input").map_or("null", Raw::text);
-    let call = StoredContent {
+    let call = NewContent {
         name: name.clone(),
         call_id: call_id.clone(),
-        input: Some(Input::Json(texts.json(input))),
-        ..StoredContent::default()
+        body: Body::Input(Input::Json(texts.json(input))),
+        ..NewContent::default()
     };
     let mut contents = vec![(NodeKind::ToolCall, call)];
     let status = field("status").and_then(|status| status.str());
@@ -146,16 +167,15 @@ fn tool(part: &Object<'_>, texts: &mut RowTexts) -> Read {
     let cleared = time.and_then(|time| time.get("compacted"));
     if let Some(output) = output.and_then(|output| texts.text(output)) {
         let attachments = objects(field("attachments"));
-        let result = StoredContent {
+        let result = NewContent {
             name,
             call_id,
-            output: Some(output),
+            body: Body::Output(output),
             is_error: status.as_deref() == Some("error"),
             images: attachments
                 .filter(is_media)
                 .map(|file| image_of(&file, texts))
                 .collect(),
-            ..StoredContent::default()
         };
         contents.push((NodeKind::ToolResult, result));
     }

@@ -1,12 +1,11 @@
 //! The rows of one session, whatever they are read from.
 
-use std::collections::BTreeSet;
-
 use transcript_format::object::Object;
 use transcript_format::salvage;
 
 use crate::Error;
-use crate::conversation::{Conversation, Usage};
+use crate::conversation::Conversation;
+use crate::node::Usage;
 use crate::place::{Place, SourceId};
 use crate::strings::string;
 
@@ -41,8 +40,11 @@ pub(super) trait Rows {
         None
     }
 
-    /// Returns its messages, oldest first. Their JSON is to be [loaded](Self::load).
-    fn messages(&mut self) -> Result<Vec<Row>, Self::Error>;
+    /// Returns the places of its messages, oldest first.
+    fn messages(&mut self) -> Result<Vec<Place>, Self::Error>;
+
+    /// Returns a message; `None` when it is gone.
+    fn message(&mut self, place: Place) -> Result<Option<Row>, Self::Error>;
 
     /// Returns a row with its JSON.
     fn load(&mut self, row: Row) -> Result<Row, Self::Error> {
@@ -52,14 +54,35 @@ pub(super) trait Rows {
     /// Calls `take` with each part of a message, in their order.
     fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Self::Error>;
 
-    /// Returns the parts of the session that are not at one of these places: their messages are missing.
-    fn lost_parts(&mut self, known: &BTreeSet<Place>) -> Result<Vec<Row>, Self::Error>;
+    /// Returns the parts of the session whose offsets are not among these, which are in order: their messages are missing.
+    fn lost_parts(&mut self, known: &[u64]) -> Result<Vec<Row>, Self::Error>;
 
     /// Calls `take` with each event, oldest first.
     fn events(&mut self, take: &mut dyn FnMut(Row)) -> Result<(), Self::Error>;
 
     /// Adds the rows of the session in other tables to the conversation, and what there is to say about the damage.
     fn others(&mut self, to: &mut Conversation) -> Result<(), Self::Error>;
+}
+
+/// Messages that are in memory, the next one at the end.
+pub(super) struct Messages(Vec<Row>);
+
+impl Messages {
+    /// Puts messages into the order of their times.
+    pub(super) fn new(mut messages: Vec<Row>) -> Self {
+        messages.sort_by(|a, b| (b.order, &b.id).cmp(&(a.order, &a.id)));
+        Self(messages)
+    }
+
+    pub(super) fn places(&self) -> Vec<Place> {
+        self.0.iter().rev().map(|row| row.place).collect()
+    }
+
+    /// Takes a message; they are asked for in their order.
+    pub(super) fn take(&mut self, place: Place) -> Option<Row> {
+        let at = self.0.iter().rposition(|row| row.place == place)?;
+        Some(self.0.remove(at))
+    }
 }
 
 /// What a session says about itself.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::rows::{Info, Row, Rows};
+use super::rows::{Info, Messages, Row, Rows};
 use crate::Error;
 use crate::conversation::{Conversation, DamageKind, Holds, Part};
 use crate::place::{Place, SourceId};
@@ -12,7 +12,7 @@ use crate::sqlite::{PageDamage, Salvage, Value};
 /// The rows of one session.
 pub(super) struct Salvaged {
     session: Option<Place>,
-    messages: Vec<Row>,
+    messages: Messages,
     parts: HashMap<String, Vec<Row>>,
     events: Vec<Row>,
 }
@@ -229,8 +229,6 @@ impl Salvaged {
             }
         })?;
         report(to, file, salvage);
-        let mut messages = messages.into_rows();
-        messages.sort_by(|a, b| (a.order, &a.id).cmp(&(b.order, &b.id)));
         let mut events = events.into_rows();
         events.sort_by_key(|event| event.order);
         let mut by_message: HashMap<String, Vec<Row>> = HashMap::new();
@@ -239,7 +237,7 @@ impl Salvaged {
         }
         Ok(Self {
             session,
-            messages,
+            messages: Messages::new(messages.into_rows()),
             parts: by_message,
             events,
         })
@@ -313,8 +311,12 @@ impl Rows for Salvaged {
         Ok(self.session.map(|place| (place, None)))
     }
 
-    fn messages(&mut self) -> Result<Vec<Row>, Error> {
-        Ok(std::mem::take(&mut self.messages))
+    fn messages(&mut self) -> Result<Vec<Place>, Error> {
+        Ok(self.messages.places())
+    }
+
+    fn message(&mut self, place: Place) -> Result<Option<Row>, Error> {
+        Ok(self.messages.take(place))
     }
 
     fn parts(&mut self, message: &str, take: &mut dyn FnMut(Row)) -> Result<(), Error> {
@@ -323,7 +325,7 @@ impl Rows for Salvaged {
         Ok(())
     }
 
-    fn lost_parts(&mut self, _: &BTreeSet<Place>) -> Result<Vec<Row>, Error> {
+    fn lost_parts(&mut self, _: &[u64]) -> Result<Vec<Row>, Error> {
         let mut lost: Vec<Row> = self.parts.drain().flat_map(|(_, parts)| parts).collect();
         lost.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(lost)

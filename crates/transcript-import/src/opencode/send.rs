@@ -7,8 +7,9 @@ use super::part::PartKind;
 use super::rows::Revert;
 use super::session::Session;
 use crate::calls::Missing;
-use crate::content::StoredContent;
-use crate::conversation::{BranchKind, Conversation, NodeId, NodeKind};
+use crate::content::{Body, NewContent};
+use crate::conversation::{BranchKind, Conversation, NodeId};
+use crate::node::NodeKind;
 use crate::text::{Text, joined};
 
 /// What OpenCode tells the model about a call whose result it does not have.
@@ -59,7 +60,7 @@ pub(super) fn choose(to: &mut Conversation, session: Session) {
 fn cut(messages: &mut Vec<Message>, revert: &Revert) -> Vec<NodeId> {
     let Some(first) = messages
         .iter()
-        .position(|message| message.id == revert.message)
+        .position(|message| *message.id == *revert.message)
     else {
         return Vec::new();
     };
@@ -69,7 +70,7 @@ fn cut(messages: &mut Vec<Message>, revert: &Revert) -> Vec<NodeId> {
         && let Some(mut message) = cut.drain(..1).next()
     {
         let parts = &mut message.parts;
-        let at = parts.iter().position(|found| found.id == *part);
+        let at = parts.iter().position(|found| *found.id == **part);
         let removed = parts.split_off(at.unwrap_or(parts.len()));
         nodes.extend(removed.into_iter().flat_map(|part| part.nodes));
         messages.push(message);
@@ -83,9 +84,9 @@ fn cut(messages: &mut Vec<Message>, revert: &Revert) -> Vec<NodeId> {
 /// order in which they are sent: the summary, what it keeps, and what follows.
 fn compact(mut messages: Vec<Message>) -> (Vec<Message>, Vec<Message>) {
     let summaries = messages.iter().filter(|message| message.is_summary);
-    let done: HashSet<String> = summaries.filter_map(|m| m.parent.clone()).collect();
+    let done: HashSet<Box<str>> = summaries.filter_map(|m| m.parent.clone()).collect();
     let is_compaction = |message: &Message| {
-        !message.is_of_model && done.contains(&message.id) && kept_from(message).is_some()
+        !message.is_of_model && done.contains(&*message.id) && kept_from(message).is_some()
     };
     let Some(start) = messages.iter().rposition(is_compaction) else {
         return (Vec::new(), messages);
@@ -94,10 +95,11 @@ fn compact(mut messages: Vec<Message>) -> (Vec<Message>, Vec<Message>) {
     let kept_from = kept_from(&later[0]).flatten();
     let kept = messages
         .iter()
-        .position(|message| Some(&message.id) == kept_from.as_ref());
+        .position(|message| Some(&*message.id) == kept_from.as_deref());
     let kept = messages.split_off(kept.unwrap_or(messages.len()));
     let id = later[0].id.clone();
-    let is_summary = |message: &Message| message.is_summary && message.parent.as_ref() == Some(&id);
+    let is_summary =
+        |message: &Message| message.is_summary && message.parent.as_deref() == Some(&*id);
     let summary = later.iter().position(is_summary).unwrap_or_default();
     let rest = later.split_off(summary + 1);
     later.extend(kept);
@@ -106,7 +108,7 @@ fn compact(mut messages: Vec<Message>) -> (Vec<Message>, Vec<Message>) {
 }
 
 /// Returns from which message on a compaction keeps messages; `None` when the message is not a compaction.
-fn kept_from(message: &Message) -> Option<Option<String>> {
+fn kept_from(message: &Message) -> Option<Option<Box<str>>> {
     message.parts.iter().find_map(|part| match &part.kind {
         PartKind::Compaction { kept_from } => Some(kept_from.clone()),
         _ => None,
@@ -120,30 +122,32 @@ fn prompt(to: &mut Conversation, message: &Message) -> Vec<NodeId> {
         match part.kind {
             PartKind::Said => nodes.extend(&part.nodes),
             PartKind::Compaction { .. } => {
-                let content = StoredContent::text(Text::held(COMPACTION_PROMPT));
+                let content = NewContent::text(Text::held(COMPACTION_PROMPT));
                 nodes.push(to.make(NodeKind::User, content, Vec::new()));
             }
             PartKind::Subtask => {
-                let content = StoredContent::text(Text::held(SUBTASK_PROMPT));
+                let content = NewContent::text(Text::held(SUBTASK_PROMPT));
                 nodes.push(to.make(NodeKind::User, content, Vec::new()));
-                to.branch(BranchKind::Unsent, part.nodes.clone());
+                to.branch(BranchKind::Unsent, part.nodes.to_vec());
             }
-            _ => to.branch(BranchKind::Unsent, part.nodes.clone()),
+            _ => to.branch(BranchKind::Unsent, part.nodes.to_vec()),
         }
     }
     if nodes.len() < 2 {
         return nodes;
     }
     let contents = || nodes.iter().map(|id| to.stored(*id));
-    let texts: Vec<&Text> = contents()
-        .filter_map(|content| content.text.as_ref())
-        .collect();
-    let content = StoredContent {
-        text: Some(joined(texts.iter().copied(), "\n")).filter(|_| !texts.is_empty()),
+    let texts: Vec<&Text> = contents().filter_map(|content| content.text).collect();
+    let body = match &texts[..] {
+        [] => Body::None,
+        texts => Body::Text(joined(texts.iter().copied(), "\n")),
+    };
+    let content = NewContent {
+        body,
         images: contents()
-            .flat_map(|content| content.images.clone())
+            .flat_map(|content| content.images.iter().cloned())
             .collect(),
-        ..StoredContent::default()
+        ..NewContent::default()
     };
     vec![to.make(NodeKind::User, content, nodes)]
 }

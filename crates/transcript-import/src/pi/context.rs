@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::file::{Entry, File, Role};
 use crate::calls::Missing;
-use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId, Usage};
+use crate::conversation::{BranchKind, Conversation, DamageKind, NodeId};
 use crate::dialect::Policy;
 use crate::ids::Id;
+use crate::node::Usage;
 use crate::tree::Tree;
 
 /// What Pi tells the model about a call whose result it does not have.
@@ -16,21 +17,23 @@ const MISSING: Missing = Missing {
 };
 
 /// Chooses the live nodes and the branches.
-pub(super) fn choose(to: &mut Conversation, file: &File, policy: Policy) {
-    let entries = &file.entries;
-    let tree = Tree::new(entries.iter().map(|entry| &entry.link));
+pub(super) fn choose(to: &mut Conversation, file: File, policy: Policy) {
+    let has_header = file.has_header;
+    let (entries, by_id) = file.into_entries();
+    let entries = &entries;
+    let tree = Tree::new(entries.iter().map(|entry| &entry.link), by_id, policy);
     let Some(leaf) = entries.len().checked_sub(1) else {
-        refuse(to, file, false, policy);
+        refuse(to, has_header, false, policy);
         return;
     };
-    let path = tree.path(leaf, policy, to);
+    let path = tree.path(leaf, to);
     let mut on_path = vec![false; entries.len()];
     for at in &path.records {
         on_path[*at] = true;
     }
     let path_entries: Vec<&Entry> = path.records.iter().map(|at| &entries[*at]).collect();
     to.metadata.usage = Some(usage(to, &path_entries));
-    let live = context(to, &path_entries);
+    let live = context(to, &path_entries, policy);
     to.live = MISSING.complete(to, live);
     let copies = Copies::of(entries, &on_path);
     for run in tree.runs(&on_path) {
@@ -45,7 +48,7 @@ pub(super) fn choose(to: &mut Conversation, file: &File, policy: Policy) {
         to.branch(BranchKind::Superseded, again);
         to.branch(BranchKind::Rewound, other);
     }
-    refuse(to, file, path.is_cycle, policy);
+    refuse(to, has_header, path.is_cycle, policy);
 }
 
 /// The ids on the path: a record off the path with one of them is a copy that a later line replaced.
@@ -62,7 +65,7 @@ impl Copies {
     }
 }
 
-fn refuse(to: &mut Conversation, file: &File, is_cycle: bool, policy: Policy) {
+fn refuse(to: &mut Conversation, has_header: bool, is_cycle: bool, policy: Policy) {
     if policy == Policy::Recover {
         return;
     }
@@ -72,13 +75,13 @@ fn refuse(to: &mut Conversation, file: &File, is_cycle: bool, policy: Policy) {
         .any(|damage| damage.kind == DamageKind::ByteOrderMark);
     if is_cycle {
         to.refuse("the parents of its records form a circle");
-    } else if !file.has_header || has_mark {
+    } else if !has_header || has_mark {
         to.refuse("its first record is missing or damaged");
     }
 }
 
 /// Returns the nodes of a path after compactions and edits.
-fn context(to: &mut Conversation, path: &[&Entry]) -> Vec<NodeId> {
+fn context(to: &mut Conversation, path: &[&Entry], policy: Policy) -> Vec<NodeId> {
     let mut edits: HashMap<Id, &Entry> = HashMap::new();
     let mut superseded = Vec::new();
     for entry in path {
@@ -94,7 +97,12 @@ fn context(to: &mut Conversation, path: &[&Entry]) -> Vec<NodeId> {
         let Role::Compaction(Some(first)) = &path[cut].role else {
             return None;
         };
-        path[..cut].iter().position(|entry| entry.link.id == *first)
+        // Of a lost record its child shows the place.
+        let is_first = |entry: &&Entry| {
+            let is_child = entry.link.parent == Some(*first) && policy == Policy::Recover;
+            entry.link.id == *first || is_child
+        };
+        path[..cut].iter().position(is_first)
     });
     let mut sent = Sent {
         edits,
@@ -167,8 +175,8 @@ impl Sent<'_> {
 fn usage(to: &Conversation, path: &[&Entry]) -> Usage {
     let mut sum = Usage::default();
     for node in path.iter().flat_map(|entry| &entry.nodes) {
-        if let Some(usage) = &to.node(*node).usage {
-            sum += **usage;
+        if let Some(usage) = to.node(*node).usage {
+            sum += *usage;
         }
     }
     sum

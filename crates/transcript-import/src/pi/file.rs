@@ -5,25 +5,26 @@ use std::collections::HashMap;
 
 use transcript_format::object::{Object, Raw};
 
-use crate::content::{Image, StoredContent};
-use crate::conversation::{Conversation, Holds, Node, NodeId, NodeKind, Usage};
+use crate::content::{Body, Image, NewContent};
+use crate::conversation::{Conversation, Holds, NewNode, NodeId};
 use crate::dialect::Policy;
 use crate::ids::Id;
 use crate::lines::{Reading, Record};
+use crate::node::{NodeKind, Usage};
 use crate::node_ids::NodeIds;
 use crate::place::Place;
-use crate::strings::{boxed, objects, string};
+use crate::strings::{objects, small, string};
 use crate::text::{Text, TextBuilder};
 use crate::tree::Link;
 use crate::value::{image_in, text_of};
 
 /// The records of a file, in their order.
 pub(super) struct File {
-    pub(super) entries: Vec<Entry>,
+    entries: Vec<Entry>,
     pub(super) has_header: bool,
     policy: Policy,
     /// The last entry with each id.
-    by_id: HashMap<Id, usize>,
+    by_id: HashMap<Id, u32>,
 }
 
 /// A record that is part of the tree.
@@ -61,6 +62,11 @@ impl File {
         }
     }
 
+    /// Returns the entries, and the last one with each id.
+    pub(super) fn into_entries(self) -> (Vec<Entry>, HashMap<Id, u32>) {
+        (self.entries, self.by_id)
+    }
+
     fn header(&mut self, to: &mut Conversation, header: &Object<'_>) -> Holds {
         self.has_header = true;
         to.metadata.cwd = string(header, "cwd");
@@ -79,7 +85,7 @@ impl File {
             "bashExecution" => {
                 nodes.add(
                     NodeKind::User,
-                    StoredContent::text(text_of_command(nodes.record, message)),
+                    NewContent::text(text_of_command(nodes.record, message)),
                     message.raw(),
                 );
                 let is_hidden = message.bool("excludeFromContext") == Some(true);
@@ -92,7 +98,7 @@ impl File {
             "system" => {
                 let sections = message.get("sections").filter(|raw| !raw.is_null());
                 let text = match sections {
-                    Some(sections) => StoredContent::text(nodes.record.json_of(sections)),
+                    Some(sections) => NewContent::text(nodes.record.json_of(sections)),
                     None => {
                         let content = message.get("content").unwrap_or_else(|| message.raw());
                         text_of(nodes.record, content, image_of)
@@ -119,24 +125,22 @@ impl File {
         let target = Id::of(&edit.str("targetId").unwrap_or_default());
         let replacement = edit.object("replacement");
         if let Some(replacement) = &replacement {
-            let edited = self.by_id.get(&target).map(|at| &self.entries[*at]);
+            let edited = self
+                .by_id
+                .get(&target)
+                .map(|at| &self.entries[*at as usize]);
             let first = edited.and_then(|entry| entry.nodes.first().copied());
-            let first = first.map(|id| nodes.to.node(id));
-            let role = match first.map(|node| node.kind) {
+            let role = match first.map(|id| nodes.to.node(id).kind) {
                 Some(NodeKind::Assistant | NodeKind::Reasoning | NodeKind::ToolCall) => "assistant",
                 Some(NodeKind::ToolResult) => "toolResult",
                 _ => "user",
             };
-            let name = first.and_then(|node| node.content.name.clone());
-            let call_id = first.and_then(|node| node.content.call_id.clone());
             let added = nodes.all.len();
             nodes.add_content(role, replacement, replacement);
             // The edit of a result does not repeat which call it answers.
-            for id in nodes.all.split_at(added).1 {
-                let content = &mut nodes.to.node_mut(*id).content;
-                if role == "toolResult" {
-                    content.call_id.clone_from(&call_id);
-                    content.name.clone_from(&name);
+            if let Some(first) = first.filter(|_| role == "toolResult") {
+                for id in nodes.all.split_at(added).1 {
+                    nodes.to.nodes.set_call_of(*id, first);
                 }
             }
         }
@@ -189,7 +193,7 @@ impl Reading for File {
             "custom" => {
                 let data = entry.get("data").map(|data| record.json_of(data));
                 let data = data.unwrap_or_else(|| Text::held(""));
-                nodes.add(NodeKind::Context, StoredContent::text(data), entry.raw());
+                nodes.add(NodeKind::Context, NewContent::text(data), entry.raw());
                 Role::Silent
             }
             "branch_summary" => {
@@ -214,13 +218,10 @@ impl Reading for File {
             _ => Role::Fact,
         };
         let nodes = NodeIds::from(nodes.all);
-        self.by_id.insert(id, self.entries.len());
+        let at = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.by_id.insert(id, at);
         self.entries.push(Entry {
-            link: Link {
-                id,
-                parent: Id::in_field(entry, "parentId"),
-                place: record.place,
-            },
+            link: Link::of(entry, id, "parentId", to),
             role,
             nodes: nodes.clone(),
         });
@@ -250,12 +251,12 @@ struct Nodes<'c, 'r> {
 }
 
 impl Nodes<'_, '_> {
-    fn add(&mut self, kind: NodeKind, content: StoredContent, raw: Raw<'_>) {
+    fn add(&mut self, kind: NodeKind, content: NewContent, raw: Raw<'_>) {
         let origin: Place = self.record.place_of(raw);
-        let mut node = Node::new(kind, content);
+        let mut node = NewNode::new(kind, content);
         node.origin = Some(origin);
-        node.record_id = self.record.string("id");
-        node.time = self.record.string("timestamp");
+        node.record_id = self.record.id("id");
+        node.time = self.record.time("timestamp");
         self.all.push(self.to.add(node));
     }
 
@@ -263,7 +264,7 @@ impl Nodes<'_, '_> {
         let summary = entry.get("summary").unwrap_or_else(|| entry.raw());
         let text = self.record.text_of(summary);
         let text = text.unwrap_or_else(|| Text::held(""));
-        self.add(NodeKind::Summary, StoredContent::text(text), summary);
+        self.add(NodeKind::Summary, NewContent::text(text), summary);
     }
 
     /// Adds the content of a message of a role. `details` has what stands beside the content.
@@ -277,7 +278,7 @@ impl Nodes<'_, '_> {
                 }
                 let model = details.str("model").map(|model| self.to.name(&model));
                 for id in self.all.split_at(first).1 {
-                    self.to.node_mut(*id).model.clone_from(&model);
+                    self.to.nodes.set_model(*id, model);
                 }
                 let usage = details.object("usage").map(|usage| usage_of(&usage));
                 self.to.count(self.all.split_at(first).1, usage);
@@ -288,14 +289,11 @@ impl Nodes<'_, '_> {
                 content,
             ),
             "toolResult" => {
-                let text = text_of(self.record, content, image_of);
-                let result = StoredContent {
-                    output: text.text,
-                    name: boxed(details, "toolName"),
-                    call_id: boxed(details, "toolCallId"),
+                let result = NewContent {
+                    name: small(details, "toolName"),
+                    call_id: small(details, "toolCallId"),
                     is_error: details.bool("isError") == Some(true),
-                    images: text.images,
-                    ..StoredContent::default()
+                    ..text_of(self.record, content, image_of).into_output()
                 };
                 self.add(NodeKind::ToolResult, result, content);
             }
@@ -310,16 +308,16 @@ impl Nodes<'_, '_> {
     fn add_part(&mut self, part: &Object<'_>) {
         let text = |key| {
             let text = self.record.text(part, key);
-            StoredContent::text(text.unwrap_or_else(|| Text::held("")))
+            NewContent::text(text.unwrap_or_else(|| Text::held("")))
         };
         let (kind, content) = match part.str("type").as_deref() {
             Some("thinking") => (NodeKind::Reasoning, text("thinking")),
             Some("toolCall") => {
-                let content = StoredContent {
-                    name: boxed(part, "name"),
-                    call_id: boxed(part, "id"),
-                    input: Some(self.record.input_of(part.get("arguments"))),
-                    ..StoredContent::default()
+                let content = NewContent {
+                    name: small(part, "name"),
+                    call_id: small(part, "id"),
+                    body: Body::Input(self.record.input_of(part.get("arguments"))),
+                    ..NewContent::default()
                 };
                 (NodeKind::ToolCall, content)
             }

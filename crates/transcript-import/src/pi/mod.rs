@@ -61,7 +61,7 @@ impl Dialect for Pi {
                 to.report(start, DamageKind::MissingHeader);
             }
         }
-        context::choose(&mut to, &file, policy);
+        context::choose(&mut to, file, policy);
         Ok(to.finish())
     }
 }

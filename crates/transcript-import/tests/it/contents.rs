@@ -41,11 +41,7 @@ fn session(texts: &[String]) -> (MemoryDisk, PathBuf) {
 }
 
 fn stored(conversation: &Conversation, id: NodeId) -> &Text {
-    conversation
-        .stored(id)
-        .text
-        .as_ref()
-        .expect("it has a text")
+    conversation.stored(id).text.expect("it has a text")
 }
 
 fn is_held(text: &Text) -> bool {
@@ -288,11 +284,11 @@ fn inputs_are_json_or_text() {
         disk.put(Path::new("/rollout-t.jsonl"), record.to_string());
         let path = Path::new("/rollout-t.jsonl");
         let conversation = read_file(&disk, Agent::Codex, path, Policy::Recover);
-        let input = conversation.stored(conversation.live[0]).input.clone();
+        let input = conversation.stored(conversation.live[0]).input;
         let mut written = Vec::new();
         let input = input.expect("it has an input");
         conversation
-            .write_input(&input, &mut written)
+            .write_input(input, &mut written)
             .expect("it is read");
         let written = String::from_utf8(written).expect("it is text");
         let expected = expected.replace('\u{2028}', "\\u2028");

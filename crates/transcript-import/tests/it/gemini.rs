@@ -105,7 +105,7 @@ fn a_list_takes_the_place_of_all_messages_and_keeps_their_details() {
     let superseded = ["U one", "A two", "U three", "A four"];
     assert_eq!(branch(&conversation, BranchKind::Superseded), superseded);
     let answer = conversation.node(conversation.live[2]);
-    assert_eq!(answer.model.as_deref(), Some("m"));
+    assert_eq!(answer.model, Some("m"));
     assert_eq!(answer.usage.as_ref().map(|usage| usage.reasoning), Some(3));
 }
 

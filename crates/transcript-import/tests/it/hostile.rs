@@ -303,7 +303,13 @@ fn records_stand_in_for_lost_parents_in_the_order_of_the_file() {
             next = match parents[at] {
                 None => None,
                 Some(parent) if parent < count && !seen[parent] => Some(parent),
-                Some(_) => (0..at).rev().find(|before| !seen[*before]),
+                Some(parent) => {
+                    // What stands in for a lost parent was written before the first record that names it.
+                    let is_first = |first: &usize| parents[*first] == Some(parent);
+                    let first = (0..count).find(is_first).filter(|_| parent >= count);
+                    let before = first.unwrap_or(at);
+                    (0..before).rev().find(|before| !seen[*before])
+                }
             };
         }
         expected.reverse();

@@ -111,6 +111,35 @@ fn a_session_that_has_not_changed_is_not_read_again_by_the_next_process() {
 }
 
 #[test]
+fn long_sessions_are_not_kept_together() {
+    const LONG: usize = 60_000;
+    let home = Home::of(Agent::Pi);
+    let put = |id: &str, count: usize| {
+        let session =
+            session_of_pi(&vec!["a text"; count]).replacen("\"s1\"", &format!("\"{id}\""), 1);
+        let file = home.put(&format!("sessions/--w--/now_{id}.jsonl"), &session);
+        settle(&file);
+        (file, home.path().join(format!("-w/{id}.jsonl")))
+    };
+    let (long, short) = (
+        ["s1", "s2"].map(|id| put(id, LONG)),
+        ["s3", "s4"].map(|id| put(id, 2)),
+    );
+    let cache = tempfile::tempdir().expect("a folder can be made");
+    let (disk, counts) = home.counted(cache.path(), Policy::Recover);
+    let open = |shown: &Path| drop(disk.open_to_read(shown).expect("it is opened"));
+    let read_of = |file: &Path| counts.lock().expect("no panic")[file];
+    for [(file, shown), (_, other)] in [&long, &short] {
+        open(shown);
+        open(other);
+        let before = read_of(file);
+        open(shown);
+        let is_read_again = read_of(file) > before;
+        assert_eq!(is_read_again, shown.ends_with("s1.jsonl"), "{shown:?}");
+    }
+}
+
+#[test]
 fn a_change_between_two_processes_is_seen() {
     let (home, file, shown) = long_session();
     let cache = tempfile::tempdir().expect("a folder can be made");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::{Value, json};
-use transcript_import::{Agent, BranchKind, Holds, Policy, Store, dialect};
+use transcript_import::{Agent, BranchKind, Holds, Piece, Policy, Store, dialect};
 use transcript_storage::{MemoryDisk, RealDisk};
 
 use crate::opencode_store::{Database, call, read, said, step};
@@ -210,6 +210,25 @@ fn versions_that_a_text_grew_through_are_one_and_a_changed_text_is_another() {
 }
 
 #[test]
+fn long_versions_of_the_same_length_are_two() {
+    let texts = ["first ", "other "].map(|word| word.repeat(20_000));
+    let mut database = Database::new();
+    database.answer(1, &[said(&texts[0]), call("a", &texts[0])]);
+    // The same as the rows.
+    database.part_event("ses_1", 1, 0, &said(&texts[0]));
+    database.part_event("ses_1", 1, 1, &call("a", &texts[0]));
+    let conversation = database.read();
+    assert!(conversation.branches.is_empty());
+    database.part_event("ses_1", 1, 0, &said(&texts[1]));
+    database.part_event("ses_1", 1, 1, &call("a", &texts[1]));
+    let conversation = database.read();
+    let superseded = branch(&conversation, BranchKind::Superseded);
+    let call = r#"T bash {"of":"a"}"#.to_owned();
+    let expected = [format!("A {}", texts[1]), call, format!("O {}", texts[1])];
+    assert!(superseded == expected, "{} nodes", superseded.len());
+}
+
+#[test]
 fn a_summary_replaces_what_comes_before_it_but_for_the_kept_end() {
     let mut database = Database::new();
     let summary =
@@ -392,6 +411,71 @@ fn a_database_is_read_from_any_disk() {
     let conversation = conversation.expect("it is read");
     check(&conversation);
     assert_eq!(live(&conversation), ["U one"]);
+}
+
+#[test]
+fn rows_that_are_alike_and_follow_each_other_are_one_part() {
+    let mut database = Database::new();
+    (1..=3).for_each(|number| database.prompt(number, "one"));
+    let mystery = json!({"type": "mystery"});
+    database.answer(4, &[mystery.clone(), mystery]);
+    let conversation = database.read();
+    let of_table = |table: &str| -> Vec<(u64, u64, Holds)> {
+        let parts = conversation.parts.iter();
+        let parts = parts.filter(|part| {
+            let source = conversation.source(part.place.source);
+            source.table.as_deref() == Some(table)
+        });
+        parts
+            .map(|part| (part.place.offset, part.place.len, part.holds.clone()))
+            .collect()
+    };
+    let others = Holds::Raw("rows of other sessions".into());
+    let expected = [(0, 1, others), (1, 4, Holds::Metadata("message"))];
+    assert_eq!(of_table("message"), expected);
+    // Texts and unknown rows are parts of their own.
+    let parts: Vec<(u64, u64)> = of_table("part")
+        .iter()
+        .map(|(offset, len, _)| (*offset, *len))
+        .collect();
+    assert_eq!(parts, [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]);
+    assert_eq!(conversation.unknown["mystery"], 2);
+}
+
+#[test]
+fn long_texts_of_files_are_not_held() {
+    let home = Home::of(Agent::OpenCode);
+    let put = |name: &str, bytes: &str| {
+        home.put_bytes(&format!("storage/{name}.json"), bytes.as_bytes());
+    };
+    let long = |word: &str| word.repeat(1000);
+    let part = |word: &str| json!({"type": "text", "text": long(word)}).to_string();
+    put(
+        "session/project/ses_1",
+        r#"{"id": "ses_1", "directory": "/w"}"#,
+    );
+    put(
+        "message/ses_1/msg_1",
+        r#"{"role": "user", "time": {"created": 1}}"#,
+    );
+    put("part/msg_1/prt_1", &part("one "));
+    put("part/msg_1/prt_2", &part("two "));
+    // Of a message that cannot be read the parts are read after all others.
+    put("message/ses_1/msg_2", "x");
+    put("part/msg_2/prt_3", &part("three "));
+    let conversation = home.read("ses_1");
+    let prompt = format!("U {}\n{}", long("one "), long("two "));
+    assert_eq!(live(&conversation), [prompt]);
+    let deleted = branch(&conversation, BranchKind::Deleted);
+    assert_eq!(deleted, [format!("U {}", long("three "))]);
+    for id in conversation.ids() {
+        let text = conversation.stored(id).text.expect("it has a text");
+        let held = text.pieces().iter().filter_map(|piece| match piece {
+            Piece::Held(text) => Some(text.len()),
+            Piece::Stored(_) => None,
+        });
+        assert!(held.sum::<usize>() < 10);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pi: the path to the last record, compactions, edits, lost parents.
 
 use serde_json::{Value, json};
-use transcript_import::{Agent, BranchKind, DamageKind};
+use transcript_import::{Agent, BranchKind, Conversation, DamageKind};
 
 use crate::support::{Home, branch, lines, live};
 
@@ -281,6 +281,72 @@ fn a_lost_parent_is_replaced_by_the_record_before_it() {
         ["U one", "A two", "U three", "A four"]
     );
     assert_eq!(live(&home.vendor("s1")), ["A four"]);
+}
+
+#[test]
+fn records_with_the_same_lost_parent_are_siblings() {
+    let records = [
+        user("a", "", "one"),
+        assistant("b", "a", "two"),
+        user("d", "lost", "rewound"),
+        assistant("e", "d", "of it"),
+        user("f", "lost", "instead"),
+        assistant("g", "f", "five"),
+    ];
+    let home = session(&records);
+    let conversation = home.read("s1");
+    assert_eq!(
+        live(&conversation),
+        ["U one", "A two", "U instead", "A five"]
+    );
+    let rewound = branch(&conversation, BranchKind::Rewound);
+    assert_eq!(rewound, ["U rewound", "A of it"]);
+    assert_eq!(live(&home.vendor("s1")), ["U instead", "A five"]);
+}
+
+#[test]
+fn a_lost_record_does_not_split_a_branch() {
+    let records = [
+        user("a", "", "one"),
+        user("b", "a", "rewound"),
+        user("d", "lost", "after it"),
+        user("e", "a", "instead"),
+    ];
+    let home = session(&records);
+    let runs = |conversation: &Conversation| -> Vec<usize> {
+        let branches = conversation.branches.iter();
+        branches.map(|branch| branch.nodes.len()).collect()
+    };
+    assert_eq!(live(&home.read("s1")), ["U one", "U instead"]);
+    assert_eq!(runs(&home.read("s1")), [2]);
+    assert_eq!(runs(&home.vendor("s1")), [1, 1]);
+}
+
+#[test]
+fn a_repeated_line_does_not_stand_in_for_a_lost_parent() {
+    let records = [
+        user("a", "", "one"),
+        assistant("b", "a", "two"),
+        user("a", "", "one"),
+        user("d", "lost", "three"),
+    ];
+    let conversation = session(&records).read("s1");
+    assert_eq!(live(&conversation), ["U one", "A two", "U three"]);
+}
+
+/// Pi keeps nothing then.
+#[test]
+fn a_compaction_whose_first_kept_record_is_lost_keeps_what_follows_it() {
+    let compaction = json!({"type": "compaction", "summary": "sum", "firstKeptEntryId": "lost"});
+    let records = [
+        user("a", "", "one"),
+        assistant("c", "lost", "two"),
+        entry("x", "c", compaction),
+        user("d", "x", "three"),
+    ];
+    let home = session(&records);
+    assert_eq!(live(&home.read("s1")), ["S sum", "A two", "U three"]);
+    assert_eq!(live(&home.vendor("s1")), ["S sum", "U three"]);
 }
 
 #[test]

@@ -227,3 +227,17 @@ fn a_lost_answer_is_recovered_from_the_telemetry_before_it() {
         ["U one", "A two", "U three"]
     );
 }
+
+#[test]
+fn records_with_the_same_lost_parent_are_siblings() {
+    let records = [
+        user("a", "", "one"),
+        assistant("b", "a", "two"),
+        user("d", "lost", "rewound"),
+        user("e", "lost", "instead"),
+    ];
+    let conversation = session(&records).read("s1");
+    assert_eq!(live(&conversation), ["U one", "A two", "U instead"]);
+    let rewound = branch(&conversation, BranchKind::Rewound);
+    assert_eq!(rewound, ["U rewound"]);
+}

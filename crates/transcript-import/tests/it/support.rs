@@ -106,7 +106,7 @@ pub(crate) fn check(conversation: &Conversation) {
     }
     let mut within = conversation.live.clone();
     while let Some(id) = within.pop() {
-        for part in &conversation.node(id).made_of {
+        for part in conversation.node(id).made_of {
             if places.insert(*part, 1).is_none() {
                 within.push(*part);
             }
@@ -147,8 +147,8 @@ fn check_contents(conversation: &Conversation) {
         let content = conversation.content(id).expect("it is read");
         let stored = conversation.stored(id);
         for (text, read) in [
-            (&stored.text, &content.text),
-            (&stored.output, &content.output),
+            (stored.text, &content.text),
+            (stored.output, &content.output),
         ] {
             let Some(text) = text else { continue };
             let mut written = b"\"".to_vec();
@@ -159,7 +159,7 @@ fn check_contents(conversation: &Conversation) {
             let decoded: String = serde_json::from_slice(&written).expect("it is a string");
             assert_eq!(Some(decoded), *read);
         }
-        if let Some(input) = &stored.input {
+        if let Some(input) = stored.input {
             let mut written = Vec::new();
             let result = conversation.write_input(input, &mut written);
             result.expect("it is written");

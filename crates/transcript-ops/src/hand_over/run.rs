@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::Timestamp;
 use transcript_import::Error;
@@ -37,32 +38,28 @@ pub fn hand_over(
         disk: &**disk,
         path: &target_home.path,
     };
-    let redactor = redactor_of(settings);
-    with_given(settings, context, |given| {
-        let redacted = redactor
-            .as_ref()
-            .map(|redactor| RedactedItems::new(given.items, redactor));
-        let options = options_of(settings, given, redactor.as_ref());
-        let items = items_of(given, redacted.as_ref());
-        let conversion = Conversion::plan_in(items, target, &options, home).map_err(failed)?;
-        check_carried(&conversion, target, given)?;
-        let files = if settings.write {
-            conversion.write_in(home)
-        } else {
-            conversion.changes_in(home)
-        };
-        let files = files.map_err(failed)?;
-        let mut record = record_of(given, target, &options, &conversion);
-        record.written = settings.write;
-        record.files = files.into_iter().map(file_record).collect();
-        record.home = Some(target_home.path.clone());
-        if let Some(variables) = target_home.variables(target) {
-            record.environment = variables;
-            record.command = target.command(&record.session_id);
-        }
-        record.redactions = redacted.map(|items| items.found_count());
-        Ok(record)
-    })
+    with_plan(
+        settings,
+        context,
+        target,
+        Some(home),
+        |conversion, record| {
+            let files = if settings.write {
+                conversion.write_in(home)
+            } else {
+                conversion.changes_in(home)
+            };
+            let files = files.map_err(|error| not_written(error, target, &record.session_id))?;
+            record.written = settings.write;
+            record.files = files.into_iter().map(file_record).collect();
+            record.home = Some(target_home.path.clone());
+            if let Some(variables) = target_home.variables(target) {
+                record.environment = variables;
+                record.command = target.command(&record.session_id);
+            }
+            Ok(())
+        },
+    )
 }
 
 /// Converts a session: writes the file with the conversation to `out`. Small files that an agent keeps beside it are not written.
@@ -75,21 +72,51 @@ pub fn convert(
     out: &mut dyn Write,
 ) -> Result<HandOverRecord, Failure> {
     let target = target_named(&settings.to)?;
+    with_plan(settings, context, target, None, |conversion, record| {
+        conversion.write_to(out).map_err(failed)?;
+        record.written = true;
+        Ok(())
+    })
+}
+
+/// Plans the new session, gives it to `write` with its record, and returns the record.
+fn with_plan(
+    settings: &HandOverSettings,
+    context: &Context,
+    target: Target,
+    home: Option<Home<'_>>,
+    write: impl FnOnce(&Conversion<'_>, &mut HandOverRecord) -> Result<(), Failure>,
+) -> Result<HandOverRecord, Failure> {
     let redactor = redactor_of(settings);
     with_given(settings, context, |given| {
         let redacted = redactor
             .as_ref()
             .map(|redactor| RedactedItems::new(given.items, redactor));
-        let options = options_of(settings, given, redactor.as_ref());
+        let mut options = options_of(settings, given, redactor.as_ref());
+        options.start = modified(given.path, context);
+        // What is written into a home folder is new there. Copies elsewhere can be compared.
+        let is_in_home = home.is_some() && !settings.creates_home;
+        options.written = is_in_home.then(|| Timestamp::now().as_millisecond());
         let items = items_of(given, redacted.as_ref());
-        let conversion = Conversion::plan(items, target, &options).map_err(failed)?;
+        let conversion = match home {
+            Some(home) => Conversion::plan_in(items, target, &options, home),
+            None => Conversion::plan(items, target, &options),
+        };
+        let conversion = conversion.map_err(failed)?;
         check_carried(&conversion, target, given)?;
-        conversion.write_to(out).map_err(failed)?;
         let mut record = record_of(given, target, &options, &conversion);
-        record.written = true;
+        write(&conversion, &mut record)?;
         record.redactions = redacted.map(|items| items.found_count());
         Ok(record)
     })
+}
+
+/// Returns when a file was written, in milliseconds since 1970: the time of conversations without times. 0 if that is not known.
+fn modified(path: &Path, context: &Context) -> i64 {
+    let metadata = context.read_disk().metadata(path).ok();
+    let time = metadata.and_then(|metadata| metadata.modified);
+    let time = time.and_then(|time| Timestamp::try_from(time).ok());
+    time.map_or(0, Timestamp::as_millisecond)
 }
 
 fn redactor_of(settings: &HandOverSettings) -> Option<Redactor> {
@@ -118,14 +145,13 @@ fn options_of(
     let asked = asked.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone()));
     let asked = asked.map(|folder| folder.display().to_string());
     let present = || env::current_dir().unwrap_or_default().display().to_string();
-    let name = given.session_id.clone();
     Options {
         cwd: asked.or_else(|| given.cwd.clone()).unwrap_or_else(present),
         title: title.map(redacted),
-        seed: name.unwrap_or_else(|| given.path.display().to_string()),
-        now: Timestamp::now().as_millisecond(),
-        project: None,
+        // Without an id the conversation itself is what it is known by.
+        seed: given.session_id.clone().unwrap_or_default(),
         agent: Some(given.agent.to_owned()),
+        ..Options::default()
     }
 }
 
@@ -145,11 +171,26 @@ fn check_carried(
     Err(Failure::new("not-resumable", message).in_file(given.path))
 }
 
+/// Says why nothing is written. Ids depend on what is handed over: a file of this name has the same conversation, perhaps with more behind it.
+fn not_written(error: Error, target: Target, session_id: &str) -> Failure {
+    let path = match error {
+        Error::Io { path, error } if error.kind() == io::ErrorKind::AlreadyExists => path,
+        error => return failed(error),
+    };
+    let failure = Failure::new(
+        "exists",
+        format!("this state of the session is already handed over to {target}, as {session_id}"),
+    );
+    let command = target.command(session_id).join(" ");
+    let failure = failure.in_file(&path);
+    if command.is_empty() {
+        return failure;
+    }
+    failure.with_next(format!("continue it there: {command}"))
+}
+
 fn failed(error: Error) -> Failure {
     match error {
-        Error::Io { path, error } if error.kind() == io::ErrorKind::AlreadyExists => {
-            Failure::new("exists", "the file exists").in_file(&path)
-        }
         Error::Io { path, error } => Failure::from(error).in_file(&path),
         Error::Write { error } => error.into(),
         error => Failure::new("unreadable", message_of(&error)),

@@ -11,7 +11,7 @@ use transcript_import::{Agent, Error, NodeKind, Policy, Store, dialect};
 use transcript_storage::{Disk, MemoryDisk, ReadDisk};
 use transcript_testkit::fake_disk::{FakeDisk, Fault};
 
-use super::handed_over::{CWD, options};
+use super::handed_over::{CWD, NOW, options};
 
 fn items() -> Vec<SourceItem> {
     let item = |kind, text: &str| SourceItem {
@@ -48,7 +48,9 @@ fn a_session_is_listed_with_its_title_and_folder_and_never_overwritten() {
         let written = write(&disk, &items(), target, &options()).expect("it is written");
         let first = disk.bytes(&written.files[0]).expect("it is there");
         assert!(first.ends_with(b"\n"), "{target}");
-        let again = write(&disk, &items(), target, &options());
+        let mut later = options();
+        later.written = Some(NOW + 86_400_000);
+        let again = write(&disk, &items(), target, &later);
         let error = again.expect_err("it is there");
         assert_eq!(kind_of(&error), Some(ErrorKind::AlreadyExists), "{target}");
         assert_eq!(disk.bytes(&written.files[0]), Some(first), "{target}");
@@ -278,14 +280,38 @@ fn a_session_of_gemini_does_not_begin_in_the_minute_in_which_it_can_be_loaded() 
 }
 
 #[test]
+fn an_old_session_is_not_old_for_gemini_which_deletes_those() {
+    let mut items = items();
+    items[0].time = Some(NOW - 86_400_000 * 90);
+    let mut options = options();
+    for written in [Some(NOW), None] {
+        options.written = written;
+        let conversion = Conversion::plan(&items, Target::Gemini, &options).expect("it is planned");
+        let mut bytes = Vec::new();
+        conversion.write_to(&mut bytes).expect("it is written");
+        let text = String::from_utf8(bytes).expect("it is text");
+        let header = text.lines().next().expect("it has a header");
+        let header = Object::parse(header).expect("it is an object");
+        let expected = match written {
+            Some(_) => "2026-11-28T16:40:00.000Z",
+            None => "2026-08-30T16:38:00.000Z",
+        };
+        assert_eq!(header.str("lastUpdated").as_deref(), Some(expected));
+        let started = header.str("startTime");
+        assert_eq!(started.as_deref(), Some("2026-08-30T16:38:00.000Z"));
+    }
+}
+
+#[test]
 fn odd_folders_and_times_are_no_reason_to_fail() {
     for target in Target::ALL {
         for cwd in ["", "/", "relative", "C:\\work\\p", "/ü/../x", "/a/b/"] {
-            for now in [i64::MIN, -1, 0, i64::MAX] {
+            for start in [i64::MIN, -1, 0, i64::MAX] {
                 let options = Options {
                     cwd: cwd.to_owned(),
                     title: Some(" \n".to_owned()),
-                    now,
+                    start,
+                    written: Some(start),
                     ..Options::default()
                 };
                 let disk = MemoryDisk::new();

@@ -25,7 +25,7 @@ pub(super) fn options() -> Options {
         cwd: CWD.to_owned(),
         title: Some("A title: with \"quotes\"".to_owned()),
         seed: "source".to_owned(),
-        now: NOW,
+        start: NOW,
         ..Options::default()
     }
 }

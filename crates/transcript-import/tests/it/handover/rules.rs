@@ -1,20 +1,21 @@
 //! What each client can hold of a conversation: each rule of the hand-over, and conversations at random.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use transcript_format::json::Json;
 use transcript_import::handover::{
-    Addition, Change, Conversion, Image, Items, LossReport, Reason, RequestItems, SourceItem,
-    Target, item_of_block,
+    Addition, Change, Conversion, Image, Items, LossReport, Options, Reason, RequestItems,
+    SourceItem, Target, item_of_block,
 };
 use transcript_import::{Error, NodeKind};
 use transcript_testkit::rng::Rng;
 
 use super::expected::difference;
 use super::given::dot;
-use super::handed_over::{hand_over, options};
+use super::handed_over::{NOW, hand_over, options};
 
 fn said(kind: NodeKind, text: &str) -> SourceItem {
     SourceItem {
@@ -378,25 +379,93 @@ fn every_entry_of_claude_code_has_a_later_time_and_each_response_its_own_id() {
     assert_eq!((ids.len(), responses.len()), (4, 2));
 }
 
+/// Returns the id, the path and the bytes of a new session.
+fn written(items: &[SourceItem], target: Target, options: &Options) -> (String, PathBuf, Vec<u8>) {
+    let conversion = Conversion::plan(&items, target, options).expect("it is planned");
+    let mut bytes = Vec::new();
+    conversion.write_to(&mut bytes).expect("it is written");
+    let main = conversion.files().main.clone();
+    (conversion.session_id(), main, bytes)
+}
+
 #[test]
-fn equal_hand_overs_give_equal_bytes_and_others_other_ids() {
-    let items = vec![prompt("U"), answer("A")];
-    for target in Target::ALL {
-        let bytes = |options: &transcript_import::handover::Options| {
-            let conversion = Conversion::plan(&items, target, options).expect("it is planned");
-            let mut bytes = Vec::new();
-            conversion.write_to(&mut bytes).expect("it is written");
-            (conversion.session_id(), bytes)
-        };
-        let first = bytes(&options());
-        assert_eq!(first, bytes(&options()));
-        let mut other = options();
-        other.seed.push('2');
-        assert_ne!(first.0, bytes(&other).0);
-        other = options();
-        other.now += 1;
-        assert_ne!(first.0, bytes(&other).0);
+fn an_id_depends_on_the_conversation_the_target_and_the_options_but_not_on_the_time() {
+    let mut rng = Rng::new(45);
+    for _ in 0..200 {
+        let mut items = random(&mut rng);
+        // Most conversations have times. Those that have none begin when they are said to.
+        let has_time = items.iter().any(|item| item.time.is_some());
+        let mut ids = HashSet::new();
+        for target in Target::ALL.into_iter().chain(Target::FILES) {
+            let first = written(&items, target, &options());
+            assert_eq!(first, written(&items, target, &options()));
+            let mut later = options();
+            later.start += 86_400_000;
+            let again = written(&items, target, &later);
+            assert_eq!(first.0, again.0);
+            assert!(!has_time || first == again, "{target}: {items:?}");
+            later.written = Some(later.start);
+            let again = written(&items, target, &later);
+            assert_eq!(first.0, again.0);
+            assert!(!has_time || first.1 == again.1, "{target}: {items:?}");
+            assert!(ids.insert(first.0), "{target}: {items:?}");
+            for change in [
+                |options: &mut Options| options.seed.push('2'),
+                |options: &mut Options| options.cwd.push('2'),
+                |options: &mut Options| options.title = None,
+                |options: &mut Options| options.title = Some(String::new()),
+                |options: &mut Options| options.agent = Some("other".to_owned()),
+            ] {
+                let mut other = options();
+                change(&mut other);
+                let other = written(&items, target, &other);
+                assert!(ids.insert(other.0), "{target}: {items:?}");
+            }
+        }
+        // Growing, and each change of an item that a target can hold.
+        items.push(said(NodeKind::ToolResult, "grown"));
+        let last = items.len() - 1;
+        assert!(ids.insert(written(&items, Target::Codex, &options()).0));
+        for change in [
+            |item: &mut SourceItem| item.kind = NodeKind::ToolCall,
+            |item: &mut SourceItem| item.text.push('2'),
+            |item: &mut SourceItem| item.name = Some(String::new()),
+            |item: &mut SourceItem| item.call_id = Some("id".to_owned()),
+            |item: &mut SourceItem| item.input = Some(object()),
+            |item: &mut SourceItem| item.output.push('2'),
+            |item: &mut SourceItem| item.is_error = true,
+            |item: &mut SourceItem| item.images.push(dot()),
+            |item: &mut SourceItem| item.images[0].data.push('A'),
+            |item: &mut SourceItem| item.time = Some(0),
+        ] {
+            change(&mut items[last]);
+            assert!(ids.insert(written(&items, Target::Codex, &options()).0));
+        }
     }
+}
+
+#[test]
+fn a_session_begins_with_its_first_time_also_behind_items_without_one() {
+    let mut items = vec![prompt("U"), answer("A")];
+    items[1].time = Some(NOW - 86_400_000);
+    for target in Target::ALL {
+        let (_, _, bytes) = written(&items, target, &options());
+        let text = String::from_utf8(bytes).expect("it is text");
+        // Gemini CLI says when it was written, which is not known here.
+        assert!(text.contains("2026-11-27T16:"), "{target}: {text}");
+        assert!(!text.contains("2026-11-28T"), "{target}: {text}");
+    }
+}
+
+#[test]
+fn marks_in_the_place_of_a_model_are_none() {
+    let names = ["<synthetic>", "<other>", "", " ", "unknown", "gpt-9", "<m"];
+    let items = names.map(|name| SourceItem {
+        model: Some(name.to_owned()),
+        ..answer("A")
+    });
+    let models = report(&items, Target::Codex).models;
+    assert_eq!(models.into_iter().collect::<Vec<_>>(), ["<m", "gpt-9"]);
 }
 
 /// Items that count how often they are read, and whether more than one is held.
@@ -468,6 +537,16 @@ fn the_blocks_of_a_request_are_items() {
             (0, 1)
         );
     }
+    let reference = item_of_block(
+        r#"{"type":"tool_result","tool_use_id":"c","content":[{"type":"tool_reference","tool_name":"t"},{"type":"text","text":"O"}]}"#,
+        NodeKind::User,
+    );
+    assert_eq!(
+        reference.output,
+        "{\"type\":\"tool_reference\",\"tool_name\":\"t\"}\nO"
+    );
+    let references = report(&[call("c", "t", object()), reference], Target::Codex);
+    assert_eq!(changes(&references), [(1, Change::PartsAsText)]);
     let unknown = item_of_block(r#"{"type":"novel"}"#, NodeKind::User);
     assert_eq!(unknown.kind, NodeKind::Context);
     let text = item_of_block(r#""A""#, NodeKind::Assistant);
