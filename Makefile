@@ -20,7 +20,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: dist rehearse nightly light targets msrv features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
+.PHONY: dist remote-test rehearse nightly light targets msrv features package skipped windows bindings bindings-test page-test help replay test lint fmt-check words clippy unit validator scripts doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -202,6 +202,13 @@ compat: ## Read sessions of ours with the official SDKs (needs python3, and a ne
 	@$(CARGO) build -q --locked -p transcript-cli
 	@python3 tests/compat/run
 	@python3 tools/sdk_check.py --bin target/debug/transcript
+
+remote-test: ## Test archives in buckets against a server that speaks S3, on loopback (gets it from PyPI)
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 tests/remote_test.py"; CARGO="$(CARGO)" python3 tests/remote_test.py; \
+	else \
+		echo "skipped: no python3"; \
+	fi
 
 bindings: ## Build the wheel and the npm packages for this platform
 	@bindings/build.sh

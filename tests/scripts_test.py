@@ -16,7 +16,7 @@ import archives, dist, project, publish, registries  # noqa: E402
 
 def scripts():
     """the programs among the files of tools, experiments, tests and release"""
-    for path in sorted(path for folder in ("tools", "experiments", "tests", "tests/compat", "release") for path in ROOT.glob(f"{folder}/*")):
+    for path in sorted(path for folder in ("tools", "experiments", "tests", "tests/compat", "tests/remote", "release") for path in ROOT.glob(f"{folder}/*")):
         if path.is_file() and path.read_bytes().startswith(b"#!") and b"python" in path.read_bytes().split(b"\n")[0]:
             yield path
 

@@ -7,8 +7,8 @@ marks with a star have legitimate uses as well: they are shown with --all only, 
 import argparse, pathlib, re, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Names and texts that are not ours: an algorithm of a library, a field and a text of the client.
-QUOTED = ("Algorithm::Patience", "renderedBesideToolResult", "rendered_beside_tool_result", "[media left out: ", "existing plan file to understand what was previously")
+# Names and texts that are not ours: an algorithm and a provider of libraries, a field and a text of the client.
+QUOTED = ("Algorithm::Patience", "crypto::ring", "renderedBesideToolResult", "rendered_beside_tool_result", "[media left out: ", "existing plan file to understand what was previously")
 # Names that callers use, texts that users see, the user of the system and a model in a test: to change them is another matter than to word a sentence.
 KEPT = ("without it nobody can read the archive", "user nobody", '"nobody-knows"')
 # Endings of identifiers, which are fine as words of a sentence.

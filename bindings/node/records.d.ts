@@ -1318,6 +1318,8 @@ export interface SessionRecord {
   kind: string;
   /** The last prompt, likewise. */
   lastPrompt: string | null;
+  /** The machine that captured it, if it is in an archive that several machines share. */
+  machine?: string | null;
   /** The number of entries of the conversation, where it is known without reading the whole file. */
   messageCount: number | null;
   /** The model of the last answer, if it is near the end of the file. */

@@ -32,7 +32,10 @@ export interface RootOptions {
 
 /** The archive from which sessions are read. */
 export interface ArchiveOptions extends RootOptions {
-  /** The folder of an archive, or `true` for that of each root: sessions whose files are gone are read from it. */
+  /**
+   * The folder of an archive or its address in a bucket, or `true` for that of each root: sessions whose files are gone
+   * are read from it.
+   */
   archive?: boolean | Path;
   /** The file with the keys of an encrypted archive. */
   identity?: Path;

@@ -7,6 +7,8 @@ use transcript_storage::outside_names::{
     NameRefusal, is_plain, is_temporary, may_hold_credentials,
 };
 
+use crate::machines::on_machine;
+
 /// The folder in the archive that has one folder for each agent.
 pub(crate) const AGENTS: &str = "agents";
 /// The endings of the files beside a database that belong to it: its log of changes, and the journal of an interrupted change.
@@ -178,8 +180,24 @@ pub(crate) fn check_name(agent: &str, below: &str) -> Result<(), NameRefusal> {
     Ok(())
 }
 
+/// Returns whether a file of an agent is needed for the sessions in these files and folders: all are paths below its home folder.
+pub(crate) fn is_needed(agent: &str, below: &str, wanted: &[String]) -> bool {
+    let is_in = |name: &String| {
+        let rest = below.strip_prefix(&**name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let of_database = database_of(agent, below);
+    let session = session_of(agent, below);
+    let is_beside =
+        |name: &String| session_of(agent, name) == session || of_database == Some(&**name);
+    role_of(agent, below) == Some(FileRole::Shared)
+        || wanted.iter().any(is_in)
+        || wanted.iter().any(is_beside)
+}
+
 /// Returns the agent and the path below its home folder of a path in an archive.
 pub(crate) fn in_home(name: &str) -> Option<(&str, &str)> {
+    let (_, name) = on_machine(name);
     let below = name.strip_prefix(AGENTS)?.strip_prefix('/')?;
     below.split_once('/')
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use transcript_storage::{Disk, File, ReadFile, RealDisk, Space, folder_of};
+use transcript_storage::{Disk, File, ReadFile, Reader, RealDisk, Space, folder_of};
 
 use crate::catalogue::{Catalogue, Piece, VersionId};
 use crate::encryption::{Encryption, Identities, Recipient};
@@ -26,6 +26,8 @@ const FORMAT_VERSION: u32 = 1;
 const MAX_MARKER_LEN: usize = 4096;
 /// The maximum total size of the cached content of frames, in bytes.
 const MAX_CACHED_BYTES: usize = 24 << 20;
+/// The maximum length of the summaries of a pack that are kept on this machine, in bytes.
+const MAX_SUMMARIES_LEN: usize = 64 << 20;
 /// The maximum length of a dictionary, in bytes.
 const MAX_DICTIONARY_LEN: usize = 64 << 20;
 /// The minimum of free space that is left on a disk, in bytes.
@@ -33,10 +35,24 @@ const MIN_FREE_SPACE: u64 = 64 << 20;
 /// The maximum number of packs that are kept open.
 const MAX_OPEN_PACKS: usize = 64;
 
+/// The buckets in which archives may be.
+pub trait Buckets: Send + Sync {
+    /// Returns whether a folder is in a bucket.
+    fn has(&self, folder: &Path) -> bool;
+
+    /// Opens the disk of the bucket in which a folder is.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    fn open(&self, folder: &Path) -> io::Result<Arc<dyn Disk>>;
+}
+
 /// Options for opening an archive.
 #[derive(Clone)]
 pub struct ArchiveOptions {
     disk: Arc<dyn Disk>,
+    buckets: Option<Arc<dyn Buckets>>,
+    machine: Option<String>,
     recipients: Vec<Recipient>,
     identities: Option<Identities>,
     local: Option<PathBuf>,
@@ -64,17 +80,57 @@ impl ArchiveOptions {
     pub fn new() -> Self {
         Self {
             disk: Arc::new(RealDisk),
+            buckets: None,
+            machine: None,
             recipients: Vec::new(),
             identities: None,
             local: None,
         }
     }
 
-    /// Opens it on another disk.
+    /// Opens it on another disk, on which the captured sessions are, too.
     #[must_use]
     pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
         self.disk = disk;
         self
+    }
+
+    /// Opens archives in these buckets, too. Such an archive is written by several machines at once. It needs a
+    /// [local folder](Self::local_folder), and a capture into it the name of the [machine](Self::machine).
+    #[must_use]
+    pub fn buckets(mut self, buckets: Arc<dyn Buckets>) -> Self {
+        self.buckets = Some(buckets);
+        self
+    }
+
+    /// Sets the name of this machine, under which an archive in a bucket has its sessions.
+    #[must_use]
+    pub fn machine(mut self, name: &str) -> Self {
+        self.machine = Some(name.to_owned());
+        self
+    }
+
+    /// Returns the name of this machine.
+    pub(crate) fn machine_name(&self) -> Option<&str> {
+        self.machine.as_deref()
+    }
+
+    /// Returns whether a folder is in a bucket. Nothing is opened.
+    #[must_use]
+    pub fn is_in_bucket(&self, folder: &Path) -> bool {
+        let buckets = self.buckets.as_ref();
+        buckets.is_some_and(|buckets| buckets.has(folder))
+    }
+
+    /// Returns the disk that has the folder of an archive.
+    ///
+    /// # Errors
+    /// When the bucket cannot be opened.
+    pub fn disk_of(&self, folder: &Path) -> io::Result<Arc<dyn Disk>> {
+        match &self.buckets {
+            Some(buckets) if buckets.has(folder) => buckets.open(folder),
+            _ => Ok(Arc::clone(&self.disk)),
+        }
     }
 
     /// Encrypts an archive that is created: only an identity for one of these public keys can read it. An existing archive
@@ -92,7 +148,7 @@ impl ArchiveOptions {
         self
     }
 
-    /// Sets the folder for the parts of an encrypted archive that captures need in the clear. It should be on a disk of this machine. If it
+    /// Sets the folder for the parts of an archive in a bucket that are looked at often, and of an encrypted one those that captures need in the clear. It should be on a disk of this machine. If it
     /// is lost, everything is captured again, unless there is an identity.
     #[must_use]
     pub fn local_folder(mut self, folder: &Path) -> Self {
@@ -103,7 +159,10 @@ impl ArchiveOptions {
 
 /// Sessions as they were each time they were captured (docs/archive.md).
 pub struct Archive {
+    /// The disk of this machine: of the captured sessions, and of what is not in the folder of the archive.
     pub(crate) disk: Arc<dyn Disk>,
+    /// The disk of the folder of the archive: the same, unless that is in a bucket.
+    pub(crate) store: Arc<dyn Disk>,
     pub(crate) layout: Layout,
     pub(crate) catalogue: Catalogue,
     dictionaries: Mutex<HashMap<DictionaryId, Arc<Dictionary>>>,
@@ -172,9 +231,11 @@ impl Archive {
     /// # Errors
     /// As there; [`ErrorKind::WrongKey`] and [`ErrorKind::NoLocalFolder`] if it is encrypted.
     pub fn open_with(folder: &Path, options: &ArchiveOptions) -> Result<Self, Error> {
+        let store = options.disk_of(folder).at(folder)?;
         let disk = Arc::clone(&options.disk);
+        let in_bucket = options.is_in_bucket(folder);
         let marker = Layout::new(folder).marker();
-        let text = match disk.read(&marker, MAX_MARKER_LEN) {
+        let text = match store.read(&marker, MAX_MARKER_LEN) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::new(ErrorKind::NoArchive, folder));
             }
@@ -197,29 +258,47 @@ impl Archive {
             recipients: recipients.map_err(|_| damaged("a public key is damaged"))?,
             identities: options.identities.clone(),
         };
-        let layout = if encryption.is_on() {
+        let layout = if encryption.is_on() || in_bucket {
             let given = encryption.identities.as_ref();
             // Checked at once. Otherwise each pack would fail with an error that looks like damage.
-            if given.is_some_and(|identities| !encryption.is_for(identities)) {
+            let is_other =
+                |identities: &Identities| encryption.is_on() && !encryption.is_for(identities);
+            if given.is_some_and(is_other) {
                 return Err(Error::new(ErrorKind::WrongKey, folder));
             }
             // The name of a folder, which the file must not choose.
             let is_name = !found.id.is_empty() && found.id.bytes().all(|b| b.is_ascii_hexdigit());
             let local = options.local.as_ref().filter(|_| is_name);
             let local = local.ok_or_else(|| Error::new(ErrorKind::NoLocalFolder, folder))?;
-            Layout::encrypted(folder, &local.join(&found.id), encryption)
+            let local = local.join(&found.id);
+            let machine = options.machine.as_deref().filter(|_| in_bucket);
+            Layout::apart(folder, &local, encryption).in_bucket(in_bucket, machine)
         } else {
             Layout::new(folder)
         };
-        let catalogue = Catalogue::read(&*disk, &layout)?;
-        Ok(Self {
+        let catalogue = Catalogue::read(&*disk, &*store, &layout)?;
+        let mut archive = Self {
             disk,
+            store,
             layout,
             catalogue,
             dictionaries: Mutex::default(),
             contents: Mutex::default(),
             open: Mutex::default(),
-        })
+        };
+        if in_bucket && !archive.catalogue.is_complete() {
+            archive.keep_catalogue();
+        }
+        Ok(archive)
+    }
+
+    /// Keeps the indexes of the packs of a bucket on this machine. Else they are read the next time.
+    fn keep_catalogue(&mut self) {
+        let _ = self.disk.create_folder(folder_of(&self.layout.catalogue()));
+        // Another process that captures keeps it itself.
+        if let Ok(_lock) = self.lock() {
+            let _ = self.catalogue.write(&*self.disk, &self.layout);
+        }
     }
 
     /// Returns the name of the folder for the archive of one projects folder: it depends on the path alone.
@@ -248,7 +327,7 @@ impl Archive {
     /// # Errors
     /// As there; [`ErrorKind::OtherRecipients`] if it exists, and is encrypted to other keys or to none.
     pub fn open_or_create_with(folder: &Path, options: &ArchiveOptions) -> Result<Self, Error> {
-        let disk = &options.disk;
+        let disk = &*options.disk_of(folder).at(folder)?;
         match Self::open_with(folder, options) {
             Err(error) if *error.kind() == ErrorKind::NoArchive => {}
             Ok(archive) => {
@@ -266,11 +345,17 @@ impl Archive {
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(Error::io(folder, error)),
         };
-        if !is_empty {
-            return Err(Error::new(ErrorKind::OtherFolder, folder));
-        }
         let marker = Layout::new(folder).marker();
-        let text = Marker::new(folder, &options.recipients).to_json();
+        if !is_empty {
+            // Another process may have made it meanwhile.
+            return if disk.exists(&marker) {
+                Self::open_or_create_with(folder, options)
+            } else {
+                Err(Error::new(ErrorKind::OtherFolder, folder))
+            };
+        }
+        let in_bucket = options.is_in_bucket(folder);
+        let text = Marker::new(folder, &options.recipients, in_bucket).to_json();
         match disk.write_new(&marker, text.as_bytes()) {
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -310,7 +395,7 @@ impl Archive {
 
     /// Reads the catalogue again if other processes may have changed it.
     pub(crate) fn refresh(&mut self) -> Result<(), Error> {
-        self.catalogue = Catalogue::read(&*self.disk, &self.layout)?;
+        self.catalogue = Catalogue::read(&*self.disk, &*self.store, &self.layout)?;
         // Numbers of packs are positions in the catalogue, which another process may have written in another order.
         lock(&self.open).clear();
         *lock(&self.contents) = FrameCache::default();
@@ -342,9 +427,10 @@ impl Archive {
         if let Some(file) = lock(&self.open).get(&pack) {
             return Ok(Arc::clone(file));
         }
-        let id = self.catalogue.packs.get(pack as usize);
-        let id = id.ok_or(io::ErrorKind::NotFound)?.id;
-        let file = self.layout.open_pack(&*self.disk, id)?;
+        let found = self.catalogue.packs.get(pack as usize);
+        let found = found.ok_or(io::ErrorKind::NotFound)?;
+        let listed = found.listed.as_ref();
+        let file = self.layout.open_pack(&*self.store, found.id, listed)?;
         let mut open = lock(&self.open);
         // Closing all is rare and needs no order of use.
         if open.len() >= MAX_OPEN_PACKS {
@@ -375,13 +461,22 @@ impl Archive {
     /// Reads the file of a dictionary: the unencrypted one first.
     pub(crate) fn dictionary_file(&self, id: DictionaryId) -> Option<Vec<u8>> {
         let [used, stored] = self.layout.dictionary(id);
-        let used = self.disk.read(&used, MAX_DICTIONARY_LEN);
-        used.ok().or_else(|| self.stored_dictionary(&stored))
+        let known = self.disk.read(&used, MAX_DICTIONARY_LEN).ok();
+        // A damaged one of this machine is as if there were none.
+        let known = known.filter(|bytes| stored == used || Dictionary::id_of(bytes) == id);
+        known.or_else(|| {
+            let bytes = self.stored_dictionary(&stored)?;
+            if self.layout.in_bucket && Dictionary::id_of(&bytes) == id {
+                // Else it is read from the bucket the next time.
+                let _ = self.disk.write_new(&used, &bytes);
+            }
+            Some(bytes)
+        })
     }
 
     /// Reads the file of a dictionary in the archive.
     pub(crate) fn stored_dictionary(&self, path: &Path) -> Option<Vec<u8>> {
-        let file = self.disk.open_to_read(path).ok()?;
+        let file = self.store.open_to_read(path).ok()?;
         let file = self.layout.encryption.open(file).ok()?;
         let len = usize::try_from(file.metadata().ok()?.len).ok();
         let mut bytes = vec![0; len.filter(|len| *len <= MAX_DICTIONARY_LEN)?];
@@ -403,16 +498,24 @@ impl Archive {
     pub(crate) fn add_dictionary(&self, bytes: Vec<u8>) -> Result<Arc<Dictionary>, Error> {
         let dictionary = Arc::new(Dictionary::new(bytes));
         let [used, stored] = self.layout.dictionary(dictionary.id);
-        let write = |path: &Path, bytes: &[u8]| match self.disk.write_new(path, bytes) {
+        let write = |disk: &dyn Disk, path: &Path, bytes: &[u8]| match disk.write_new(path, bytes) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             written => written.at(path),
         };
-        if self.layout.encryption.is_on() {
-            let sealed = self.layout.encryption.seal(&dictionary.bytes).at(&stored)?;
-            write(&stored, &sealed)?;
+        if stored != used {
+            let encryption = &self.layout.encryption;
+            let sealed = encryption
+                .is_on()
+                .then(|| encryption.seal(&dictionary.bytes));
+            let sealed = sealed.transpose().at(&stored)?;
+            write(
+                &*self.store,
+                &stored,
+                sealed.as_ref().unwrap_or(&dictionary.bytes),
+            )?;
         }
-        // After the encrypted file, which restores need. The one in the clear lets captures work without the key.
-        write(&used, &dictionary.bytes)?;
+        // After the file in the archive, which restores need. This one lets captures work without the key.
+        write(&*self.disk, &used, &dictionary.bytes)?;
         lock(&self.dictionaries).insert(dictionary.id, Arc::clone(&dictionary));
         Ok(dictionary)
     }
@@ -538,9 +641,67 @@ impl Archive {
             .get(id.pack as usize)?
             .index
             .summaries?;
-        let summaries = self.content(id.pack, frame).ok()?;
+        let summaries = self.summaries(id.pack, frame).ok()?;
         let (start, len) = (start as usize, len as usize);
         Some(summaries.get(start..start.checked_add(len)?)?.to_vec())
+    }
+
+    /// Returns the content of the frame with the summaries of a pack.
+    fn summaries(&self, pack: u32, frame: u32) -> io::Result<Arc<[u8]>> {
+        if let Some(content) = lock(&self.contents).get((pack, frame)) {
+            return Ok(content);
+        }
+        let found = self.catalogue.packs.get(pack as usize);
+        let Some(found) = found.filter(|_| self.keeps_summaries()) else {
+            return self.content(pack, frame);
+        };
+        let expected = found.index.frames.get(frame as usize);
+        let path = self.layout.summaries(found.id);
+        if let (Some(expected), Ok(bytes)) = (expected, self.disk.read(&path, MAX_SUMMARIES_LEN))
+            && hash(&bytes) == expected.hash
+        {
+            let content: Arc<[u8]> = bytes.into();
+            lock(&self.contents).insert((pack, frame), &content);
+            return Ok(content);
+        }
+        let content = self.content(pack, frame)?;
+        self.keep_summaries(found.id, &content);
+        Ok(content)
+    }
+
+    /// Returns whether summaries are kept on this machine: lists need all of them. Of an encrypted archive they are not, as they have the
+    /// first words of sessions.
+    pub(crate) fn keeps_summaries(&self) -> bool {
+        self.layout.in_bucket && !self.layout.encryption.is_on()
+    }
+
+    /// Keeps the summaries of a pack on this machine. If that fails, they are read from the bucket the next time.
+    pub(crate) fn keep_summaries(&self, id: PackId, content: &[u8]) {
+        let path = self.layout.summaries(id);
+        let _ = remove_if_there(&*self.disk, &path);
+        let _ = self.disk.create_folder(folder_of(&path));
+        let _ = self.disk.write_new(&path, content);
+    }
+
+    /// Gives a complete pack its name in the archive.
+    pub(crate) fn publish(&self, pack: &Path, path: &Path) -> io::Result<()> {
+        if self.layout.in_bucket {
+            let mut new = self.store.new_file(path)?;
+            io::copy(&mut Reader::new(self.disk.open_to_read(pack)?), &mut new)?;
+            match new.keep(path) {
+                // A request that seemed to fail, or a killed capture, wrote it: with this name it is the same.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                kept => kept?,
+            }
+            return remove_if_there(&*self.disk, pack);
+        }
+        match self.disk.rename_new(pack, path) {
+            // A killed capture wrote it, and it is not in the catalogue: with this name it is the same.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.disk.rename(pack, path)
+            }
+            renamed => renamed,
+        }
     }
 
     /// Refuses to write this number of bytes if too little would be left for clients: their disk is often the same.
@@ -595,7 +756,7 @@ struct Marker {
     #[serde(default)]
     format: String,
     version: u32,
-    /// Names an encrypted archive, wherever it is.
+    /// Names an archive that has files elsewhere, too: an encrypted one, and one in a bucket.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     id: String,
     /// The recipients that can read it.
@@ -606,7 +767,7 @@ struct Marker {
 }
 
 impl Marker {
-    fn new(folder: &Path, recipients: &[Recipient]) -> Self {
+    fn new(folder: &Path, recipients: &[Recipient], in_bucket: bool) -> Self {
         let mut marker = Self {
             format: FORMAT.into(),
             version: FORMAT_VERSION,
@@ -614,11 +775,13 @@ impl Marker {
             recipients: recipients.iter().map(Recipient::to_string).collect(),
             read_without_transcript: "zstd -d -D dictionaries/ID.dict -c packs/ID.jsonl.zst".into(),
         };
-        if !recipients.is_empty() {
+        if in_bucket || !recipients.is_empty() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             let now = now.unwrap_or_default().as_nanos();
             let what = format!("{now} {} {}", std::process::id(), folder.display());
             marker.id = PackId(hash(what.as_bytes())).to_hex();
+        }
+        if !recipients.is_empty() {
             marker.read_without_transcript = "age -d -i KEY dictionaries/ID.dict.age > DICT; \
                 age -d -i KEY packs/ID.jsonl.zst.age | zstd -d -D DICT"
                 .into();

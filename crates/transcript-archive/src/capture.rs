@@ -22,7 +22,8 @@ use crate::files::Summarize;
 use crate::frame::{Dictionary, Effort};
 use crate::home_files::find_home;
 use crate::live_files::{LiveFile, LiveFiles};
-use crate::names::session_of;
+use crate::machines::on_machine;
+use crate::names::{project_of, session_of};
 use crate::packer::{Limits, Packer};
 use crate::record::Version;
 use crate::repack::MIN_PACKS_TO_JOIN;
@@ -52,6 +53,8 @@ pub struct CaptureOptions {
     compares_all: bool,
     pack_len: Option<u64>,
     repack_at: Option<NonZeroUsize>,
+    sessions: Option<Vec<(String, String)>>,
+    files: Option<Vec<String>>,
     summarize: Option<Arc<Summarize>>,
     done: Option<Arc<AtomicU64>>,
 }
@@ -101,6 +104,33 @@ impl CaptureOptions {
     pub fn repack_at(mut self, many: NonZeroUsize) -> Self {
         self.repack_at = Some(many);
         self
+    }
+
+    /// Captures only these sessions: the names of their project folders, and their ids.
+    #[must_use]
+    pub fn sessions(mut self, sessions: Vec<(String, String)>) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Captures only these files of an agent, by their paths below its home folder with `/` between names, and what their sessions need
+    /// besides: files that all sessions share, and a database as a whole.
+    #[must_use]
+    pub fn files(mut self, files: Vec<String>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
+    /// Returns whether a file is captured, by its path in the archive.
+    fn includes(&self, name: &str) -> bool {
+        let of_home = agent_files::in_home(name);
+        match (of_home, &self.sessions, &self.files) {
+            (Some((agent, below)), _, Some(wanted)) => agent_files::is_needed(agent, below, wanted),
+            (None, Some(wanted), _) => wanted.iter().any(|(project, id)| {
+                id == session_of(name) && project_of(name).is_none_or(|of| of == project)
+            }),
+            _ => true,
+        }
     }
 
     /// Stores the summary that this function returns with each version of the file of a session.
@@ -180,7 +210,7 @@ impl Archive {
         self.remove_stale()?;
         self.remove_replaced()?;
         let live = LiveFiles::find_all(&*self.disk, root)?;
-        self.capture_files(live, options)
+        self.capture_files(live.on_machine(&self.layout), options)
     }
 
     /// Captures the files with sessions in the home folder of another agent, as [`capture`](Self::capture) does. A database and
@@ -205,15 +235,18 @@ impl Archive {
         self.remove_stale()?;
         self.remove_replaced()?;
         let live = find_home(&*self.disk, agent, home)?;
-        self.capture_files(live, options)
+        self.capture_files(live.on_machine(&self.layout), options)
     }
 
     /// Captures those of some files that changed. The caller has the lock.
     fn capture_files(
         &mut self,
-        live: LiveFiles,
+        mut live: LiveFiles,
         options: &CaptureOptions,
     ) -> Result<Captured, Error> {
+        live.files.retain(|file| options.includes(&file.name));
+        live.databases
+            .retain(|database| options.includes(&database.name));
         let now = SystemTime::now();
         let mut captured = Captured {
             problems: live.problems,
@@ -480,7 +513,7 @@ impl Archive {
 
     /// Returns the longest dictionary of the archive.
     pub(crate) fn longest_dictionary(&self) -> Result<Option<Arc<Dictionary>>, Error> {
-        let known = self.layout.dictionaries_on(&*self.disk)?.into_iter();
+        let known = self.layout.dictionaries_on(&*self.store)?.into_iter();
         let known = known.filter_map(|id| self.dictionary(id).ok());
         Ok(known.max_by_key(|dictionary| (dictionary.bytes.len(), dictionary.id)))
     }
@@ -554,7 +587,8 @@ impl Captured {
 
 /// Returns the session whose own file it is.
 fn live_session(file: &LiveFile) -> Option<LiveSession> {
-    let (project, name) = file.name.strip_prefix("projects/")?.split_once('/')?;
+    let (_, name) = on_machine(&file.name);
+    let (project, name) = name.strip_prefix("projects/")?.split_once('/')?;
     let id = name.strip_suffix(".jsonl").filter(|id| !id.contains('/'))?;
     Some(LiveSession {
         id: id.to_owned(),
@@ -619,7 +653,8 @@ fn try_add_file(
             None
         };
         // Subagents and stored results are in deeper folders and have no row of their own in a list.
-        let is_session = file.name.starts_with("projects/") && file.name.matches('/').count() == 2;
+        let (_, name) = on_machine(&file.name);
+        let is_session = name.starts_with("projects/") && name.matches('/').count() == 2;
         let summarize = options.summarize.as_ref().filter(|_| is_session);
         let version = Version {
             path: file.name.clone(),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use transcript_storage::Disk;
+use transcript_storage::{Disk, Metadata};
 
 use crate::error::{AtPath, Error};
 use crate::files::{append_all, remove_if_there};
@@ -48,6 +48,8 @@ pub(crate) struct Pack {
     pub(crate) index: PackIndex,
     /// Whether its file is in the folder.
     pub(crate) is_there: bool,
+    /// Its properties, by the list of a bucket; `None` on this machine.
+    pub(crate) listed: Option<Metadata>,
 }
 
 /// A version of a file: the number of the pack, and its own in it.
@@ -80,7 +82,7 @@ impl Piece {
 
 impl Catalogue {
     /// Reads the catalogue, and the indexes of packs that it lacks.
-    pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Result<Self, Error> {
+    pub(crate) fn read(disk: &dyn Disk, store: &dyn Disk, layout: &Layout) -> Result<Self, Error> {
         let mut catalogue = Self::default();
         let path = layout.catalogue();
         let mut damaged = false;
@@ -89,11 +91,14 @@ impl Catalogue {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::io(&path, error)),
         }
-        let names = layout.packs_on(disk)?;
+        let names = layout.packs_on(store)?;
         catalogue.is_complete = !damaged;
-        for id in names {
+        for (id, listed) in names {
+            // On a file system a list may be older than the file, and a request costs nothing.
+            let listed = listed.filter(|_| layout.in_bucket);
             if let Some(number) = catalogue.by_id.get(&id) {
-                catalogue.packs[*number as usize].is_there = true;
+                let pack = &mut catalogue.packs[*number as usize];
+                (pack.is_there, pack.listed) = (true, listed);
                 continue;
             }
             catalogue.is_complete = false;
@@ -102,10 +107,17 @@ impl Catalogue {
                 continue;
             }
             let path = layout.pack(id);
-            let read = layout.open_pack(disk, id);
+            let read = layout.open_pack(store, id, listed.as_ref());
             let read = read.and_then(|file| pack::read(&*file));
             match read {
-                Ok(index) => catalogue.add(id, index, true),
+                Ok(index) => {
+                    catalogue.add(id, index, true);
+                    catalogue
+                        .packs
+                        .last_mut()
+                        .into_iter()
+                        .for_each(|pack| pack.listed = listed);
+                }
                 Err(error) => catalogue.problems.push(Error::io(&path, error)),
             }
         }
@@ -150,7 +162,13 @@ impl Catalogue {
             id,
             index,
             is_there,
+            listed: None,
         });
+    }
+
+    /// Returns whether the file has all packs.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Finds the versions of each file, and sorts them by the time of their capture. Two machines may have replaced

@@ -179,7 +179,7 @@ fn forged_indexes_crash_no_process_and_change_no_live_file() {
             fs::copy(entry.path(), place.join("packs").join(entry.file_name())).unwrap();
         }
         let layout = Archive::open(&place).unwrap().layout;
-        let mut catalogue = Catalogue::read(&RealDisk, &layout).unwrap();
+        let mut catalogue = Catalogue::read(&RealDisk, &RealDisk, &layout).unwrap();
         let all: Vec<_> = catalogue.packs.iter().map(|pack| pack.id).collect();
         for _ in 0..rng.range(1, 4) {
             let pack = rng.below(all.len());

@@ -54,11 +54,16 @@ impl fmt::Debug for Dictionary {
 impl Dictionary {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Self {
-            id: DictionaryId(hash(&bytes)),
+            id: Self::id_of(&bytes),
             bytes,
             encoders: [OnceLock::new(), OnceLock::new()],
             decoder: OnceLock::new(),
         }
+    }
+
+    /// Returns the id of a dictionary with these bytes.
+    pub(crate) fn id_of(bytes: &[u8]) -> DictionaryId {
+        DictionaryId(hash(bytes))
     }
 
     fn encoder(&self, effort: Effort) -> &EncoderDictionary<'static> {

@@ -5,15 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use transcript_storage::{FileKind, ReadDisk, ReadFile};
+use transcript_storage::{FileKind, Metadata, ReadDisk, ReadFile};
 
 use crate::agent_files::AGENTS;
 use crate::encryption::Encryption;
 use crate::error::{AtPath, Error};
+use crate::machines::{self, MACHINES};
 use crate::record::{DictionaryId, PackId};
 
 const PACKS_FOLDER: &str = "packs";
 const PACK_SUFFIX: &str = ".jsonl.zst";
+const SUMMARIES_FOLDER: &str = "summaries";
 const DICTIONARIES_FOLDER: &str = "dictionaries";
 const DICTIONARY_SUFFIX: &str = ".dict";
 /// The suffix of the names of encrypted files.
@@ -21,7 +23,14 @@ const ENCRYPTED_SUFFIX: &str = ".age";
 /// The prefix of the names of incomplete files.
 const TEMPORARY_PREFIX: &str = ".new-";
 /// The folders in which the files of sessions appear: no real folders, see [`ArchiveDisk`](crate::ArchiveDisk).
-pub(crate) const AREAS: [&str; 5] = ["projects", "tasks", "file-history", "todos", AGENTS];
+pub(crate) const AREAS: [&str; 6] = [
+    "projects",
+    "tasks",
+    "file-history",
+    "todos",
+    AGENTS,
+    MACHINES,
+];
 /// The folder in which the areas appear as they were at a time, each in a folder named after it: milliseconds since 1970.
 const AS_OF: &str = "as-of";
 
@@ -38,33 +47,55 @@ pub(crate) struct ArchivePath {
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) folder: PathBuf,
-    /// The folder of the files that are never encrypted: of an archive that is not encrypted, its own.
+    /// The folder of the catalogue, of what is being written, and of files that are never encrypted: of an archive on this machine that is
+    /// not encrypted, its own.
     local: PathBuf,
     pub(crate) encryption: Encryption,
+    /// Whether the folder is in a bucket, whose files cannot be renamed or locked.
+    pub(crate) in_bucket: bool,
+    /// What the paths of the files of this machine start with in the archive: `machines/NAME/` in a bucket, else nothing.
+    pub(crate) machine: String,
 }
 
 impl Layout {
     /// An archive that is not encrypted.
     pub(crate) fn new(folder: &Path) -> Self {
-        Self::encrypted(folder, folder, Encryption::default())
+        Self::apart(folder, folder, Encryption::default())
     }
 
-    /// An encrypted archive, and a folder for its unencrypted files.
-    pub(crate) fn encrypted(folder: &Path, local: &Path, encryption: Encryption) -> Self {
+    /// An archive with files in another folder, too.
+    pub(crate) fn apart(folder: &Path, local: &Path, encryption: Encryption) -> Self {
         Self {
             folder: folder.to_owned(),
             local: local.to_owned(),
             encryption,
+            in_bucket: false,
+            machine: String::new(),
         }
     }
 
-    /// Opens a pack.
+    /// Says whether the folder is in a bucket, and names the machine that captures.
+    pub(crate) fn in_bucket(self, in_bucket: bool, machine: Option<&str>) -> Self {
+        Self {
+            in_bucket,
+            machine: machine.map(machines::prefix).unwrap_or_default(),
+            ..self
+        }
+    }
+
+    /// Opens a pack, whose properties may be known from a list.
     pub(crate) fn open_pack(
         &self,
         disk: &dyn ReadDisk,
         id: PackId,
+        listed: Option<&Metadata>,
     ) -> io::Result<Arc<dyn ReadFile>> {
-        self.encryption.open(disk.open_to_read(&self.pack(id))?)
+        let path = self.pack(id);
+        let file = match listed {
+            Some(listed) => disk.open_listed(&path, listed),
+            None => disk.open_to_read(&path),
+        };
+        self.encryption.open(file?)
     }
 
     /// The suffix of names of files; empty in an archive without encryption.
@@ -85,8 +116,19 @@ impl Layout {
         self.local.join("catalogue")
     }
 
+    /// The summaries of a pack in a bucket, on this machine.
+    pub(crate) fn summaries(&self, id: PackId) -> PathBuf {
+        self.local.join(SUMMARIES_FOLDER).join(id.to_hex())
+    }
+
     pub(crate) fn lock(&self) -> PathBuf {
-        self.folder.join("lock")
+        // Machines do not wait for each other: a bucket has no locks, and packs have other names.
+        let folder = if self.in_bucket {
+            &self.local
+        } else {
+            &self.folder
+        };
+        folder.join("lock")
     }
 
     pub(crate) fn pack(&self, id: PackId) -> PathBuf {
@@ -115,12 +157,21 @@ impl Layout {
     pub(crate) fn new_pack(&self) -> [PathBuf; 2] {
         let name = format!("{TEMPORARY_PREFIX}pack");
         let written = self.local.join(PACKS_FOLDER).join(&name);
-        [written, self.folder.join(PACKS_FOLDER).join(name)]
+        // A bucket has no files that are incomplete.
+        let folder = if self.in_bucket {
+            &self.local
+        } else {
+            &self.folder
+        };
+        [written, folder.join(PACKS_FOLDER).join(name + self.end())]
     }
 
-    /// Returns the packs in the folder, sorted by name. Files with other names are ignored, as a program that
-    /// syncs the folder may keep its own there.
-    pub(crate) fn packs_on(&self, disk: &dyn ReadDisk) -> Result<Vec<PackId>, Error> {
+    /// Returns the packs in the folder, sorted by name, with their properties where the list has them. Files with other names are ignored,
+    /// as a program that syncs the folder may keep its own there.
+    pub(crate) fn packs_on(
+        &self,
+        disk: &dyn ReadDisk,
+    ) -> Result<Vec<(PackId, Option<Metadata>)>, Error> {
         let id = |name: &OsStr| {
             let name = name.to_str()?.strip_suffix(self.end())?;
             PackId::from_hex(name.strip_suffix(PACK_SUFFIX)?)
@@ -134,7 +185,8 @@ impl Layout {
             let name = name.to_str()?.strip_suffix(self.end())?;
             DictionaryId::from_hex(name.strip_suffix(DICTIONARY_SUFFIX)?)
         };
-        self.list(disk, DICTIONARIES_FOLDER, id)
+        let found = self.list(disk, DICTIONARIES_FOLDER, id)?;
+        Ok(found.into_iter().map(|(id, _)| id).collect())
     }
 
     fn list<T: Ord>(
@@ -142,7 +194,7 @@ impl Layout {
         disk: &dyn ReadDisk,
         folder: &str,
         id: impl Fn(&OsStr) -> Option<T>,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<(T, Option<Metadata>)>, Error> {
         let folder = self.folder.join(folder);
         let entries = match disk.list(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -152,10 +204,10 @@ impl Layout {
         for entry in entries {
             let entry = entry.at(&folder)?;
             if entry.kind == FileKind::File || entry.kind == FileKind::Other {
-                found.extend(id(&entry.name));
+                found.extend(id(&entry.name).map(|id| (id, entry.metadata)));
             }
         }
-        found.sort_unstable();
+        found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         Ok(found)
     }
 

@@ -34,6 +34,7 @@ mod layout;
 mod limits;
 mod lines;
 mod live_files;
+mod machines;
 mod moved;
 mod names;
 mod pack;
@@ -46,7 +47,7 @@ mod repack;
 mod restore;
 mod restore_home;
 
-pub use archive::{Archive, ArchiveOptions};
+pub use archive::{Archive, ArchiveOptions, Buckets};
 pub use capture::{CaptureOptions, Captured, LiveSession};
 pub use check::{Check, CheckOptions, Damage, Loss};
 pub use encryption::{Identities, Recipient};

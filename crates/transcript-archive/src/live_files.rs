@@ -11,6 +11,7 @@ use transcript_storage::outside_names::{
 use transcript_storage::{Disk, FileKind, Metadata, ReadDisk, SideFile};
 
 use crate::error::{AtPath, Error};
+use crate::layout::Layout;
 
 /// The prefix and the suffix of the name of a file while `prune` removes it.
 pub(crate) const ASIDE_PREFIX: &str = ".pruned-";
@@ -62,6 +63,18 @@ impl LiveFiles {
     /// Finds the files of sessions as [`find`](Self::find) does, after files that a killed prune put aside got their names back.
     pub(crate) fn find_all(disk: &dyn Disk, root: &Path) -> Result<Self, Error> {
         Self::after_aside(disk, &|| Self::find(disk, root))
+    }
+
+    /// Gives the files the paths in the archive that those of this machine have.
+    pub(crate) fn on_machine(mut self, layout: &Layout) -> Self {
+        if !layout.machine.is_empty() {
+            let of_files = self.files.iter_mut().map(|file| &mut file.name);
+            let of_databases = self.databases.iter_mut().map(|database| &mut database.name);
+            for name in of_files.chain(of_databases) {
+                name.insert_str(0, &layout.machine);
+            }
+        }
+        self
     }
 
     /// Finds files with `find`, after files that a killed prune put aside got their names back.

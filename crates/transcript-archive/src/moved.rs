@@ -10,7 +10,7 @@ use transcript_storage::outside_names::is_session_name;
 use crate::agent_files::moved_name;
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
-use crate::names::{below_project, is_own, project_of, session_of};
+use crate::names::{below_project, is_own, place_of_project, session_of};
 
 /// The size of reads, in bytes.
 const READ_SIZE: usize = 256 << 10;
@@ -54,7 +54,7 @@ impl Archive {
                 .filter(|(_, files)| is_own(files[0].0) == is_own_turn)
             {
                 for one in files {
-                    let session = |name| (project_of(name), session_of(name));
+                    let session = |name| (place_of_project(name), session_of(name));
                     let mut others = files.iter();
                     let is_left = if is_own_turn {
                         others.any(|other| self.is_left_for(*one, *other))

@@ -798,6 +798,7 @@ impl<'a> Packer<'a> {
             mem::take(&mut self.summaries),
         );
         // Compressed by the threads as well, so they are written before the index, which needs their offsets.
+        let kept = self.archive.keeps_summaries().then(|| summaries.clone());
         self.index.features = self.add_hidden(features)?;
         self.index.summaries = self.add_hidden(summaries)?;
         while self.written < self.sent {
@@ -837,14 +838,10 @@ impl<'a> Packer<'a> {
             file.sync().at(&new)?;
             drop(file);
         }
-        match archive.disk.rename_new(&stored, &path) {
-            // A killed capture wrote it, and it is not in the catalogue: with this name it is the same.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                archive.disk.rename(&stored, &path)
-            }
-            renamed => renamed,
+        archive.publish(&stored, &path).at(&path)?;
+        if let Some(summaries) = kept.filter(|summaries| !summaries.is_empty()) {
+            archive.keep_summaries(id, &summaries);
         }
-        .at(&path)?;
         let number = archive.catalogue.packs.len() as u32;
         // Whatever happens to the catalogue, the pack is there.
         let appended =

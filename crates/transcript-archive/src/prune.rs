@@ -14,6 +14,7 @@ use crate::error::{AtPath, Error, ErrorKind};
 use crate::file_content::state_of;
 use crate::home_files::find_home;
 use crate::live_files::{LiveFile, LiveFiles, aside};
+use crate::machines::on_machine;
 use crate::names::{project_of, session_of};
 
 /// The size of reads, in bytes.
@@ -159,7 +160,7 @@ impl Archive {
         self.check_readable()?;
         let _lock = self.lock()?;
         self.refresh()?;
-        let live = LiveFiles::find_all(&*self.disk, root)?;
+        let live = LiveFiles::find_all(&*self.disk, root)?.on_machine(&self.layout);
         // The files next to the projects belong to the session of that id.
         let mut sessions: BTreeMap<&str, Vec<&LiveFile>> = BTreeMap::new();
         for file in &live.files {
@@ -197,7 +198,7 @@ impl Archive {
         self.check_readable()?;
         let _lock = self.lock()?;
         self.refresh()?;
-        let live = find_home(&*self.disk, agent, home)?;
+        let live = find_home(&*self.disk, agent, home)?.on_machine(&self.layout);
         let is_of_session = |file: &&LiveFile| {
             let below = agent_files::in_home(&file.name).map(|(_, below)| below);
             let role = below.and_then(|below| agent_files::role_of(agent, below));
@@ -381,5 +382,6 @@ impl Archive {
 /// Returns whether a file is the own file of the session of this id.
 fn is_own(file: &LiveFile, id: &str) -> bool {
     let project = project_of(&file.name);
-    project.is_some_and(|project| file.name == format!("projects/{project}/{id}.jsonl"))
+    let (_, name) = on_machine(&file.name);
+    project.is_some_and(|project| name == format!("projects/{project}/{id}.jsonl"))
 }

@@ -1,12 +1,13 @@
 //! The newest versions of files, as a disk to read from.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use transcript_storage::outside_names::PROJECTS;
 use transcript_storage::{
     DirEntry, Entries, FileKind, Identity, LocalDisk, Metadata, ReadDisk, ReadFile, RealDisk,
 };
@@ -16,6 +17,7 @@ use crate::archive::{Archive, ArchiveOptions};
 use crate::catalogue::{Piece, VersionId};
 use crate::files::lock;
 use crate::layout::{ArchivePath, Layout};
+use crate::machines::{MACHINES, on_machine};
 use crate::record::{FileState, Version};
 
 /// A disk on which the folder of an archive has the folders `projects`, `tasks`, `file-history` and `todos`, with the
@@ -38,6 +40,8 @@ pub struct ArchiveDisk {
     /// The files of sessions that were moved to another folder, which has them as well, by the time of the last capture that
     /// counts.
     moved: Mutex<HashMap<Option<i64>, Arc<HashSet<String>>>>,
+    /// Whether the folder is in a bucket, which has nothing else in it.
+    in_bucket: bool,
     real: RealDisk,
 }
 
@@ -53,6 +57,7 @@ impl ArchiveDisk {
     pub fn with(folder: &Path, options: ArchiveOptions) -> Self {
         Self {
             layout: Layout::new(folder),
+            in_bucket: options.is_in_bucket(folder),
             options,
             archive: OnceLock::new(),
             moved: Mutex::default(),
@@ -65,6 +70,7 @@ impl ArchiveDisk {
     pub fn of(archive: Arc<Archive>) -> Self {
         Self {
             layout: archive.layout.clone(),
+            in_bucket: archive.layout.in_bucket,
             options: ArchiveOptions::new(),
             archive: OnceLock::from(Ok(archive)),
             moved: Mutex::default(),
@@ -78,16 +84,88 @@ impl ArchiveDisk {
         &self.layout.folder
     }
 
-    /// Returns the folder in which the projects appear.
+    /// Returns whether the archive is in a bucket, so that anything that is asked for may take requests.
     #[must_use]
-    pub fn projects(&self) -> PathBuf {
-        self.layout.virtual_path("projects")
+    pub fn is_in_bucket(&self) -> bool {
+        self.in_bucket
     }
 
-    /// Returns the folder in which the files of an agent appear, as they lie in its home folder.
+    /// Returns the folder in which the projects appear, in an archive that is not in a bucket.
     #[must_use]
-    pub fn home(&self, agent: &str) -> PathBuf {
-        self.layout.virtual_path(AGENTS).join(agent)
+    pub fn projects(&self) -> PathBuf {
+        self.layout.virtual_path(PROJECTS)
+    }
+
+    /// Returns the folders in which the projects appear: of an archive in a bucket, one for each machine.
+    ///
+    /// # Errors
+    /// When the archive is in a bucket and cannot be opened.
+    pub fn all_projects(&self) -> io::Result<Vec<PathBuf>> {
+        let tops = self.tops()?.into_iter();
+        Ok(tops.map(|top| top.join(PROJECTS)).collect())
+    }
+
+    /// Returns the folders in which the files of an agent appear, as they lie in its home folder: of an archive in a bucket, one for
+    /// each machine.
+    ///
+    /// # Errors
+    /// When the archive is in a bucket and cannot be opened.
+    pub fn homes(&self, agent: &str) -> io::Result<Vec<PathBuf>> {
+        let tops = self.tops()?.into_iter();
+        Ok(tops.map(|top| top.join(AGENTS).join(agent)).collect())
+    }
+
+    /// Returns the names of the machines that captured in the archive, sorted; none in one that is not in a bucket.
+    ///
+    /// # Errors
+    /// When the archive cannot be opened.
+    pub fn machines(&self) -> io::Result<Vec<String>> {
+        let names = self.archive()?.catalogue.files.keys();
+        let machines = names.filter_map(|name| Some(on_machine(name).0?.to_owned()));
+        let machines: BTreeSet<String> = machines.collect();
+        Ok(machines.into_iter().collect())
+    }
+
+    /// Returns the folders in which `projects`, `tasks`, `agents` and the others appear.
+    fn tops(&self) -> io::Result<Vec<PathBuf>> {
+        if !self.in_bucket {
+            return Ok(vec![self.layout.folder.clone()]);
+        }
+        let folder = self.layout.virtual_path(MACHINES);
+        let machines = self.machines()?.into_iter();
+        Ok(machines.map(|name| folder.join(name)).collect())
+    }
+
+    /// Returns the name of the machine that captured what appears at a path, if the archive is in a bucket, and the path below the folder
+    /// of that machine; `None` for a path outside of the archive.
+    #[must_use]
+    pub fn place_of(&self, path: &Path) -> Option<(Option<String>, PathBuf)> {
+        let name = self.layout.path_in_archive(path)?.name;
+        let (machine, below) = on_machine(&name);
+        Some((machine.map(str::to_owned), below.into()))
+    }
+
+    /// Returns whether another machine captured what appears at a path, so that what it says of folders is about those of that machine.
+    #[must_use]
+    pub fn is_of_other_machine(&self, path: &Path) -> bool {
+        let place = self.place_of(path);
+        let machine = place.and_then(|(machine, _)| machine);
+        machine.is_some() && machine.as_deref() != self.options.machine_name()
+    }
+
+    /// Returns the path below the folder of projects of what appears at a path; `None` for a path elsewhere.
+    #[must_use]
+    pub fn below_projects(&self, path: &Path) -> Option<PathBuf> {
+        let (_, place) = self.place_of(path)?;
+        Some(place.strip_prefix(PROJECTS).ok()?.to_owned())
+    }
+
+    /// Returns the path below the home folder of an agent of what appears at a path; `None` for a path elsewhere.
+    #[must_use]
+    pub fn below_home(&self, agent: &str, path: &Path) -> Option<PathBuf> {
+        let (_, place) = self.place_of(path)?;
+        let home = Path::new(AGENTS).join(agent);
+        Some(place.strip_prefix(home).ok()?.to_owned())
     }
 
     /// Returns the folder in which everything appears as it was at a time; `path` is one that appears in the archive.
@@ -97,14 +175,6 @@ impl ArchiveDisk {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = i64::try_from(since.as_millis()).ok()?;
         Some(self.layout.as_of(millis).join(name))
-    }
-
-    /// Returns the path of the newest version of what appears at a path, which may be one of [`as_of`](Self::as_of). `None` if
-    /// nothing of an archive can be there.
-    #[must_use]
-    pub fn newest(&self, path: &Path) -> Option<PathBuf> {
-        let name = self.layout.path_in_archive(path)?.name;
-        Some(self.layout.virtual_path(&name))
     }
 
     /// Returns the time of a path that is one of [`as_of`](Self::as_of).
@@ -172,7 +242,8 @@ impl ArchiveDisk {
     pub(crate) fn inside(&self, path: &Path) -> Option<ArchivePath> {
         let inside = self.layout.path_in_archive(path)?;
         // Without an archive the folder is an ordinary one.
-        let is_archive = self.archive.get().is_some() || self.real.exists(&self.layout.marker());
+        let is_open = self.in_bucket || self.archive.get().is_some();
+        let is_archive = is_open || self.real.exists(&self.layout.marker());
         is_archive.then_some(inside)
     }
 

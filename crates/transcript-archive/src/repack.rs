@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::thread;
+use std::time::Duration;
 
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error, ErrorKind};
+use crate::files::remove_if_there;
 use crate::frame::Effort;
 use crate::limits::{FULL_INDEX_LEN, joined_len};
 use crate::packer::{Limits, Packer};
@@ -21,6 +23,8 @@ use crate::record::{
 /// Packs shorter than the first length are joined with each other, those shorter than the second, and so on, in bytes. Longer ones
 /// stay as they are.
 const LENGTH_CLASSES: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
+/// The age of a joined pack in a bucket from which the packs that it replaces are removed. Clocks may differ by hours.
+const MIN_AGE_IN_BUCKET: Duration = Duration::from_secs(24 * 60 * 60);
 /// The minimum number of packs of about the same length that are joined.
 pub(crate) const MIN_PACKS_TO_JOIN: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
@@ -135,13 +139,21 @@ impl Archive {
         for number in 0..self.catalogue.packs.len() as u32 {
             let is_there = self.catalogue.packs[number as usize].is_there;
             // Proved by reading, each time: only then the old pack is the second copy of each byte.
-            if is_there && self.catalogue.is_replaced(number) && self.is_proved(number) {
+            if is_there
+                && self.catalogue.is_replaced(number)
+                && self.is_settled(number)
+                && self.is_proved(number)
+            {
                 packs.push(number);
             }
         }
         for number in packs {
             let path = self.pack_path(number);
-            self.disk.remove(&path).at(&path)?;
+            self.store.remove(&path).at(&path)?;
+            let summaries = self
+                .layout
+                .summaries(self.catalogue.packs[number as usize].id);
+            let _ = remove_if_there(&*self.disk, &summaries);
             self.catalogue.packs[number as usize].is_there = false;
             removed += 1;
         }
@@ -150,6 +162,21 @@ impl Archive {
             self.refresh()?;
         }
         Ok(removed)
+    }
+
+    /// Returns whether no other machine still reads a pack of which another one has everything: readers that know only the old one
+    /// have opened the archive before.
+    fn is_settled(&self, number: u32) -> bool {
+        let id = self.catalogue.packs[number as usize].id;
+        let of_new = self.catalogue.replaced(id);
+        let written = of_new.map(|(new, _)| {
+            let listed = self.catalogue.packs[new as usize].listed;
+            listed.and_then(|listed| listed.modified)
+        });
+        let age = written
+            .flatten()
+            .map(|written| written.elapsed().unwrap_or_default());
+        !self.layout.in_bucket || age.is_some_and(|age| age >= MIN_AGE_IN_BUCKET)
     }
 
     /// Returns whether another pack has everything of a pack, which is read for that.

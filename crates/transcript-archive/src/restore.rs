@@ -14,6 +14,7 @@ use crate::archive::Archive;
 use crate::catalogue::{Piece, VersionId};
 use crate::error::{AtPath, Error, ErrorKind, Existing};
 use crate::files::{append_all, remove_if_there};
+use crate::machines::on_machine;
 use crate::names::{is_own, is_own_of, project_of, session_of};
 use crate::read_disk::modified;
 use crate::record::hash;
@@ -29,6 +30,7 @@ pub struct RestoreOptions {
     sessions: Option<Vec<(String, String)>>,
     pub(crate) files: Option<Vec<String>>,
     pub(crate) as_of: Option<SystemTime>,
+    pub(crate) machine: Option<String>,
     renewed: Option<(SystemTime, SystemTime)>,
 }
 
@@ -52,6 +54,20 @@ impl RestoreOptions {
     pub fn files(mut self, files: Vec<String>) -> Self {
         self.files = Some(files);
         self
+    }
+
+    /// Restores only what this machine captured, from an archive in a bucket. Otherwise a session that several machines captured is that
+    /// of the machine with the longest file of it, and of files as long, that which was captured last.
+    #[must_use]
+    pub fn machine(mut self, name: &str) -> Self {
+        self.machine = Some(name.to_owned());
+        self
+    }
+
+    /// Returns whether a file is of a machine that is meant.
+    pub(crate) fn is_of_machine(&self, name: &str) -> bool {
+        let (machine, _) = on_machine(name);
+        self.machine.is_none() || self.machine.as_deref() == machine
     }
 
     /// Restores each file as it was captured last until then; not at all if it was captured only later.
@@ -115,6 +131,11 @@ impl Restored {
 /// A project, if the files are in one, and the id of a session.
 type SessionKey<'a> = (Option<&'a str>, &'a str);
 
+/// Returns the project and the session of a file, by its path in the archive.
+fn key_of(name: &str) -> SessionKey<'_> {
+    (project_of(name), session_of(name))
+}
+
 impl Archive {
     /// Writes the newest version of archived files to `root`, a folder of projects, with their times and modes; what lay
     /// next to the projects goes next to `root`, if that is named `projects`. A file that exists is never changed.
@@ -162,7 +183,7 @@ impl Archive {
     ) -> BTreeMap<SessionKey<'a>, Vec<(&'a str, VersionId)>> {
         let mut files = Vec::new();
         for (name, versions) in &self.catalogue.files {
-            if in_home(name).is_some() {
+            if in_home(name).is_some() || !options.is_of_machine(name) {
                 continue;
             }
             let is_early = |version: &&VersionId| {
@@ -182,7 +203,7 @@ impl Archive {
         let moved = self.newest_left_behind();
         let is_wanted = |name: &str| {
             options.sessions.as_ref().is_none_or(|wanted| {
-                let (project, id) = (project_of(name), session_of(name));
+                let (project, id) = key_of(name);
                 wanted.iter().any(|(of, session)| {
                     session == id
                         && (project.is_none_or(|project| project == of)
@@ -191,10 +212,11 @@ impl Archive {
             })
         };
         files.retain(|(name, _)| is_wanted(name) && !left.contains(name));
+        self.retain_one_machine(&mut files);
         let mut owned = HashSet::new();
         let mut last = HashMap::<&str, (&str, VersionId)>::new();
         for own in files.iter().copied().filter(|(name, _)| is_own(name)) {
-            owned.insert((project_of(own.0), session_of(own.0)));
+            owned.insert(key_of(own.0));
             let known = last.entry(session_of(own.0)).or_insert(own);
             if self.captured(known.1) < self.captured(own.1) {
                 *known = own;
@@ -202,7 +224,7 @@ impl Archive {
         }
         let mut sessions = BTreeMap::<SessionKey<'a>, Vec<_>>::new();
         for (name, version) in files {
-            let (project, id) = (project_of(name), session_of(name));
+            let (project, id) = key_of(name);
             let other = last.get(id).map(|(other, _)| *other);
             let is_other = other.is_some_and(|other| project_of(other) != project);
             if !(is_other && owned.contains(&(project, id))) {
@@ -222,6 +244,35 @@ impl Archive {
         sessions
     }
 
+    /// Keeps of files that several machines captured at the same place those of one machine: of a session, that with its longest file, as
+    /// sessions grow and the clocks of machines differ.
+    fn retain_one_machine(&self, files: &mut Vec<(&str, VersionId)>) {
+        let rank = |version: VersionId| {
+            let len = self.version(version).map_or(0, |version| version.len);
+            (len, self.captured(version))
+        };
+        let mut longest = HashMap::<SessionKey<'_>, (&str, VersionId)>::new();
+        for own in files.iter().copied().filter(|(name, _)| is_own(name)) {
+            let known = longest.entry(key_of(own.0)).or_insert(own);
+            if rank(known.1) < rank(own.1) {
+                *known = own;
+            }
+        }
+        let is_chosen = |name: &str| {
+            let own = longest.get(&key_of(name));
+            own.is_some_and(|own| on_machine(own.0).0 == on_machine(name).0)
+        };
+        let mut chosen = HashMap::<&str, (&str, VersionId)>::new();
+        for file in files.iter().copied() {
+            let known = chosen.entry(on_machine(file.0).1).or_insert(file);
+            let captured = |file: (&str, VersionId)| (is_chosen(file.0), self.captured(file.1));
+            if captured(*known) < captured(file) {
+                *known = file;
+            }
+        }
+        files.retain(|file| chosen.get(on_machine(file.0).1) == Some(file));
+    }
+
     /// Restores the files of a session: in a project, or those next to the projects.
     fn restore_session(
         &self,
@@ -232,9 +283,10 @@ impl Archive {
     ) -> Restored {
         let mut restored = Restored::default();
         let own = project.map(|project| format!("projects/{project}/{id}.jsonl"));
+        let is_own = |name: &str| own.as_deref() == Some(on_machine(name).1);
         let mut files = files.clone();
         // The own file of a session comes last: without it, a client does not see the rest.
-        files.sort_by_key(|(name, _)| own.as_deref() == Some(*name));
+        files.sort_by_key(|(name, _)| is_own(name));
         if let Some(project) = project {
             // Clients do not resume an id that they find in two projects, so the session there would be lost, too.
             let others = in_use.get(*id).into_iter().flatten();
@@ -246,8 +298,7 @@ impl Archive {
                 return restored;
             }
             // Refused before anything of the session is written.
-            if let Some((name, version)) =
-                files.last().filter(|last| own.as_deref() == Some(last.0))
+            if let Some((name, version)) = files.last().filter(|last| is_own(last.0))
                 && let Err(error) = self.target(root, name).and_then(|path| match path {
                     Some(path) => self.existing(&path, *version).map(drop),
                     None => Ok(()),
@@ -276,7 +327,7 @@ impl Archive {
                 Ok(Some(bytes)) => {
                     restored.files += 1;
                     restored.bytes += bytes;
-                    if own.as_deref() == Some(name) {
+                    if is_own(name) {
                         restored.sessions.push(path);
                     }
                 }
@@ -302,7 +353,7 @@ impl Archive {
     /// Returns where a file is restored; `None` if nowhere below this root.
     fn target(&self, root: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
         let in_archive = || self.layout.virtual_path(name);
-        let place = place_of(&*self.disk, root, name);
+        let place = place_of(&*self.disk, root, on_machine(name).1);
         place.at(&in_archive())?.map_err(|refusal| {
             let kind = ErrorKind::RefusedName(refusal);
             Error::new(kind, &in_archive())

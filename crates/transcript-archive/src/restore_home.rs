@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use transcript_storage::is_absent;
 use transcript_storage::outside_names::check_folders;
 
-use crate::agent_files::{self, FileRole, check_name, database_of, role_of, session_of};
+use crate::agent_files::{self, FileRole, check_name, database_of, role_of};
 use crate::archive::Archive;
 use crate::catalogue::VersionId;
 use crate::error::{AtPath, Error, ErrorKind, Existing};
@@ -57,30 +57,28 @@ impl Archive {
         });
         let left = self.left_behind_until(until);
         let is_wanted = |below: &str| {
-            options.files.as_ref().is_none_or(|wanted| {
-                let is_in = |name: &String| {
-                    let rest = below.strip_prefix(&**name);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                };
-                let of_database = database_of(agent, below);
-                let session = session_of(agent, below);
-                let is_beside = |name: &String| {
-                    session_of(agent, name) == session || of_database == Some(&**name)
-                };
-                role_of(agent, below) == Some(FileRole::Shared)
-                    || wanted.iter().any(is_in)
-                    || wanted.iter().any(is_beside)
-            })
+            let wanted = options.files.as_ref();
+            wanted.is_none_or(|wanted| agent_files::is_needed(agent, below, wanted))
         };
         let files = self.catalogue.files.keys().filter_map(|name| {
             let (of, below) = agent_files::in_home(name)?;
-            if of != agent || left.contains(&**name) || !is_wanted(below) {
+            let is_meant = of == agent && options.is_of_machine(name);
+            if !is_meant || left.contains(&**name) || !is_wanted(below) {
                 return None;
             }
             let version = self.catalogue.newest_until(name, until)?;
             Some(HomeFile { below, version })
         });
-        files.collect()
+        // Of files that several machines captured at the same place, that which was captured last.
+        let mut last = BTreeMap::<&str, HomeFile<'_>>::new();
+        for file in files {
+            let is_older =
+                |known: &HomeFile<'_>| self.captured(known.version) >= self.captured(file.version);
+            if !last.get(file.below).is_some_and(is_older) {
+                last.insert(file.below, file);
+            }
+        }
+        last.into_values().collect()
     }
 
     /// Returns where a file is restored.

@@ -15,7 +15,7 @@ use crate::light;
 use crate::serve;
 use crate::{
     append, complete, export, fork, help, import, keep, list, manual, merge, move_sessions, prune,
-    repair, replay, restore, resume, search, tail, tree, ui, usage, verify,
+    pull, push, repair, replay, restore, resume, search, tail, tree, ui, usage, verify,
 };
 
 /// Find, read, repair, share and back up Claude Code sessions
@@ -32,8 +32,9 @@ pub(crate) struct Cli {
     /// folder [default: Claude Code, and all agents found on the machine]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Vec<String>,
-    /// The folder of the archive [default: $TRANSCRIPT_ARCHIVE, or one for each root in transcript in the data folder]
-    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1)]
+    /// The folder of the archive, or its address in a bucket: s3://BUCKET/PREFIX, gs://, az:// [default: $TRANSCRIPT_ARCHIVE, or one for each
+    /// root in transcript in the data folder]
+    #[arg(long, global = true, value_name = "DIR|URL", num_args = 0..=1)]
     pub(crate) archive: Option<Option<PathBuf>>,
     /// The file with the key of an encrypted archive, as `age-keygen` writes it [default: $TRANSCRIPT_IDENTITY]
     #[arg(long, global = true, value_name = "FILE")]
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Merge(merge::Args),
     Move(move_sessions::Args),
     Prune(prune::Args),
+    Pull(pull::Args),
+    Push(push::Args),
     Repair(repair::Args),
     Replay(replay::Args),
     Restore(restore::Args),

@@ -230,7 +230,7 @@ impl<'l> Line<'l> {
         let names = names.first().map(|name| name.as_str()).unwrap_or_default();
         let command = self.command.map(Command::get_name);
         let (words, others) = match (names, arg.get_id().as_str()) {
-            ("SESSION", _) if command == Some("restore") => {
+            ("SESSION", _) if matches!(command, Some("restore" | "pull")) => {
                 let named = archived_names(&session::context(ui), self.last, MAX_OFFERED);
                 let named = named.into_iter().map(|one| (one.name, one.title));
                 (named.collect(), Others::None)
@@ -240,7 +240,7 @@ impl<'l> Line<'l> {
             ("TIME" | "TIME|WHAT", _) => (times(), Others::None),
             ("PATH" | "OLD" | "NEW", _) => (self.projects(ui), Others::Folders),
             ("DIR|NAME", _) => (roots(ui), Others::Folders),
-            ("DIR" | "ROOT", _) => (Vec::new(), Others::Folders),
+            ("DIR" | "DIR|URL" | "ROOT", _) => (Vec::new(), Others::Folders),
             ("FILE" | "FILE|DIR" | "PAGE" | "NAMES|FILE" | "KEY|FILE", _) => {
                 (Vec::new(), Others::Files)
             }

@@ -11,14 +11,17 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 #[cfg(feature = "encryption")]
 use transcript_engine::archive::Identities;
-use transcript_engine::archive::{Archive, CaptureOptions, Captured, ErrorKind, Recipient};
+use transcript_engine::archive::{
+    Archive, ArchiveOptions, CaptureOptions, Captured, ErrorKind, Recipient,
+};
 use transcript_engine::verify::cleanup_days;
 use transcript_engine::wire::KeepReport;
 use transcript_engine::{RootArchive, summarize_of};
 use transcript_format::units::size;
 use transcript_ops::Failure;
 use transcript_ops::agent_archives::summarize_database;
-use transcript_ops::roots::{RootPlace, is_archive};
+use transcript_ops::machine::check_machine;
+use transcript_ops::roots::RootPlace;
 use transcript_render::{TextStyle, count};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
@@ -36,7 +39,7 @@ const MAX_RETRIES: u32 = 100;
 /// The sessions of other agents on this machine are captured as well, each home folder in an archive of its own; --agent chooses.
 /// Changes nothing in the folders. Other commands find archived sessions by their id;
 /// `restore` puts them back. Files that may hold credentials are never captured.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
     /// Keep running, capturing every --every seconds
     #[arg(long)]
@@ -54,6 +57,9 @@ pub(crate) struct Args {
     /// is created with a new key. Only reading the archive needs the key
     #[arg(long, value_name = "KEY|FILE")]
     encrypt: Option<String>,
+    /// The name of this machine in an archive in a bucket [default: $TRANSCRIPT_MACHINE, or the name of the host]
+    #[arg(long, value_name = "NAME", value_parser = machine_name)]
+    machine: Option<String>,
     /// Print a timer and a Claude Code hook that run this command; install nothing
     #[arg(long, conflicts_with_all = ["watch", "full"])]
     install: bool,
@@ -84,11 +90,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     let is_one = there.len() == 1;
     let mut kept = open_archives(ui, args, &there)?;
+    let options = CaptureOptions::new().compare_all(args.full);
     let has_all = kept.len() == there.len();
     loop {
         let mut is_whole = has_all;
         for root in &mut kept {
-            is_whole &= match root.keep(ui, args) {
+            is_whole &= match root.keep(ui, args, &options) {
                 // The others are captured all the same.
                 Err(error) if !is_one => {
                     ui.complain(&error);
@@ -112,8 +119,9 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
     let new_key = key_file.filter(|key| !RealDisk.exists(key));
     let folders = places.iter().map(|place| archive::folder(place));
     let folders = folders.collect::<Result<Vec<_>>>()?;
-    let mut existing = folders.iter().filter(|folder| is_archive(folder));
-    if let (Some(_), Some(folder)) = (new_key, existing.next()) {
+    let options = ui.archive_options()?;
+    let existing = || folders.iter().find(|folder| has_archive(&options, folder));
+    if let Some(folder) = new_key.and_then(|_| existing()) {
         let text = "the archive exists, and is encrypted to other keys or not at all";
         let exists = Failure::new("exists", text).in_file(folder);
         return Err(exists.with_next("use a new folder").into());
@@ -121,9 +129,10 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
     let recipients = args.encrypt.as_deref().map(recipients).transpose()?;
     let own = places.iter().filter(|place| place.maker.is_none());
     let is_named = own.count() > 1;
-    let kept = places
-        .iter()
-        .map(|place| KeptRoot::open(ui, place, recipients.as_deref(), is_named));
+    let kept = places.iter().map(|place| {
+        let machine = args.machine.as_deref();
+        KeptRoot::open(ui, place, recipients.as_deref(), machine, is_named)
+    });
     // The archive of one agent must not keep the others from being captured.
     let is_one = places.len() == 1;
     let kept = kept.zip(places).filter_map(|(kept, place)| match kept {
@@ -135,7 +144,7 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
     });
     let kept = kept.collect::<Result<Vec<_>>>();
     if let Some(key) = new_key {
-        if folders.iter().any(|folder| is_archive(folder)) {
+        if existing().is_some() {
             ui.warn(&format!(
                 "a new key is in {}; keep a copy elsewhere: without it nobody can read the archive",
                 key.display()
@@ -146,6 +155,12 @@ fn open_archives(ui: &Ui, args: &Args, places: &[&RootPlace]) -> Result<Vec<Kept
         }
     }
     kept
+}
+
+/// Returns whether there is an archive in a folder, which may be in a bucket. One that cannot be asked is opened for the error.
+fn has_archive(options: &ArchiveOptions, folder: &Path) -> bool {
+    let disk = options.disk_of(folder);
+    disk.is_ok_and(|disk| disk.exists(&folder.join("archive.json")))
 }
 
 /// A root, and its archive.
@@ -165,11 +180,18 @@ impl KeptRoot {
         ui: &Ui,
         place: &RootPlace,
         recipients: Option<&[Recipient]>,
+        machine: Option<&str>,
         is_named: bool,
     ) -> Result<Self> {
         let folder = archive::folder(place)?;
-        let is_new = !is_archive(folder);
         let options = ui.archive_options()?;
+        // Only where sessions may be divided among archives is that asked for.
+        let has_common = place.common_archive.is_some();
+        let is_new = has_common && !has_archive(&options, folder);
+        let options = match machine {
+            Some(machine) => options.machine(machine),
+            None => options,
+        };
         let options = match recipients {
             Some(recipients) => options.encrypt_to(recipients.to_vec()),
             None => place.encrypted_like(&options),
@@ -207,8 +229,8 @@ impl KeptRoot {
     }
 
     /// Captures what changed, and prints it. Returns whether there was no problem.
-    fn keep(&mut self, ui: &Ui, args: &Args) -> Result<bool> {
-        let captured = self.capture(ui, args)?;
+    fn keep(&mut self, ui: &Ui, args: &Args, options: &CaptureOptions) -> Result<bool> {
+        let captured = self.capture(ui, options, args.watch)?;
         let config = self.folder.parent().filter(|_| self.agent.is_none());
         let kept = config.and_then(cleanup_days);
         let mut report = KeepReport::new(&captured, kept, args.sweep);
@@ -227,13 +249,17 @@ impl KeptRoot {
         Ok(report.problems.is_empty())
     }
 
-    fn capture(&mut self, ui: &Ui, args: &Args) -> Result<Captured> {
+    /// Captures what changed. While another process captures, it waits: for a time, or for as long as that takes.
+    fn capture(
+        &mut self,
+        ui: &Ui,
+        options: &CaptureOptions,
+        waits_always: bool,
+    ) -> Result<Captured> {
         let mut waits = MAX_RETRIES;
         loop {
             let progress = Progress::start(ui);
-            let options = CaptureOptions::new()
-                .compare_all(args.full)
-                .count_bytes(progress.counter());
+            let options = options.clone().count_bytes(progress.counter());
             let captured = match &self.agent {
                 Some(agent) => {
                     let options = options.summarize(Arc::new(summarize_database(agent)));
@@ -245,7 +271,7 @@ impl KeptRoot {
                 }
             };
             match captured {
-                Err(error) if *error.kind() == ErrorKind::Busy && (args.watch || waits > 0) => {
+                Err(error) if *error.kind() == ErrorKind::Busy && (waits_always || waits > 0) => {
                     waits = waits.saturating_sub(1);
                     drop(progress);
                     thread::sleep(RETRY_PAUSE);
@@ -254,6 +280,38 @@ impl KeptRoot {
             }
         }
     }
+}
+
+impl Args {
+    /// Returns the options of a capture of one session.
+    pub(crate) fn of_session(machine: Option<&str>, json: bool) -> Self {
+        Self {
+            machine: machine.map(str::to_owned),
+            json,
+            ..Self::default()
+        }
+    }
+}
+
+/// Captures one session in the archive of its root or of its agent, and prints the result.
+pub(crate) fn keep_session(
+    ui: &Ui,
+    args: &Args,
+    place: &RootPlace,
+    options: &CaptureOptions,
+) -> Result<u8> {
+    let mut kept = open_archives(ui, args, &[place])?;
+    let mut is_whole = true;
+    for root in &mut kept {
+        is_whole &= root.keep(ui, args, options)?;
+    }
+    Ok(exit::done_if(is_whole))
+}
+
+/// Checks the name of a machine.
+pub(crate) fn machine_name(name: &str) -> Result<String, String> {
+    check_machine(name)?;
+    Ok(name.to_owned())
 }
 
 #[cfg(not(feature = "encryption"))]
@@ -337,7 +395,7 @@ fn install(ui: &Ui, places: &[RootPlace]) -> Result<u8> {
     // Each of several roots has an archive of its own, unless one was asked for.
     if let ([place], _) | ([place, ..], Some(Some(_))) = (places, &ui.archive) {
         let folder = archive::folder(place)?;
-        words.extend(["--archive".into(), folder.display().to_string()]);
+        words.extend(["--archive".into(), ui.roots()?.known.address_of(folder)]);
     }
     for agent in ui.asked_agents() {
         words.extend(["--agent".into(), agent.clone()]);

@@ -178,26 +178,27 @@ const COST: usize = 5;
 const SIZE: usize = 6;
 const ROOT: usize = 7;
 const AGENT: usize = 8;
-const FOLDER: usize = 9;
-const BRANCH: usize = 10;
-const TITLE: usize = 11;
-const COLUMNS: usize = 12;
+const MACHINE: usize = 9;
+const FOLDER: usize = 10;
+const BRANCH: usize = 11;
+const TITLE: usize = 12;
+const COLUMNS: usize = 13;
 /// The order in which the columns are not cut and have no width: what tells sessions apart is seen first. The root is only
-/// there if several are in use, the agent if there are sessions of others than Claude Code.
+/// there if several are in use, the agent if there are sessions of others than Claude Code, the machine if several share an archive.
 const PIPE_ORDER: [usize; COLUMNS] = [
-    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH, ROOT, AGENT,
+    ID, MODIFIED, TITLE, STATE, MESSAGES, MODEL, COST, SIZE, FOLDER, BRANCH, ROOT, AGENT, MACHINE,
 ];
 /// The names of the columns. On a terminal the title is the last one and takes the room that is left.
 const COLUMN_NAMES: [&str; COLUMNS] = [
-    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "ROOT", "AGENT", "FOLDER",
-    "BRANCH", "TITLE",
+    "SESSION", "MODIFIED", "STATE", "MSGS", "MODEL", "COST", "SIZE", "ROOT", "AGENT", "MACHINE",
+    "FOLDER", "BRANCH", "TITLE",
 ];
 /// The widths that other columns leave to the title on a page of 60 columns or less, and on one of 100
 /// or more; columns are dropped until it fits.
 const MIN_TITLE: [usize; 2] = [28, 40];
 /// The columns that are dropped, the least important first.
-const DROP_ORDER: [usize; 9] = [
-    BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER, ROOT, AGENT,
+const DROP_ORDER: [usize; 10] = [
+    BRANCH, SIZE, MODEL, MESSAGES, COST, STATE, FOLDER, ROOT, AGENT, MACHINE,
 ];
 /// The widest model on a terminal.
 const MAX_MODEL: usize = 12;
@@ -242,6 +243,9 @@ impl<'r> Table<'r> {
             }
             if let Some(root) = listed.root_name(row) {
                 cells[ROOT] = ui.escaping.one_line(&root);
+            }
+            if let Some(machine) = listed.machine(row) {
+                cells[MACHINE] = ui.escaping.one_line(&machine);
             }
             // Without this it would look like a session without a title.
             if unread.contains(&*row.path) {
@@ -351,8 +355,9 @@ impl<'r> Table<'r> {
         if !self.is_padded {
             // Whole values, each in its place, for `cut`, `column` and programs.
             let columns = PIPE_ORDER.iter().copied();
-            let columns = columns
-                .filter(|column| !matches!(*column, ROOT | AGENT) || self.widths[*column] > 0);
+            let columns = columns.filter(|column| {
+                !matches!(*column, ROOT | AGENT | MACHINE) || self.widths[*column] > 0
+            });
             let cells = columns.map(|column| {
                 let (style, text) = (styles[column], &cells[column]);
                 format!("{style}{text}{style:#}")

@@ -49,6 +49,8 @@ mod pager;
 mod path_args;
 mod progress;
 mod prune;
+mod pull;
+mod push;
 mod record;
 mod redact_args;
 mod repair;
@@ -108,6 +110,8 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::run(&ui, &args),
         Command::Move(args) => move_sessions::run(&ui, &args),
         Command::Prune(args) => prune::run(&ui, &args),
+        Command::Pull(args) => pull::run(&ui, &args),
+        Command::Push(args) => push::run(&ui, &args),
         Command::Repair(args) => repair::run(&ui, &args),
         Command::Replay(args) => replay::run(&mut ui, args),
         Command::Restore(args) => restore::run(&ui, &args),
@@ -127,6 +131,7 @@ fn main() -> ExitCode {
         Command::Complete(args) => complete::run(&mut ui, &args, &Cli::command()),
         Command::Other(words) => Err(command_line::unknown(&words)),
     };
+    ui.note_requests();
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) if closed::is_closed_pipe(&error) => ExitCode::from(exit::DONE),

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use jiff::Zoned;
+use transcript_engine::SessionRow;
 use transcript_engine::archive::{ArchiveDisk, RestoreOptions, Restored};
 use transcript_engine::catalog::moment;
 use transcript_engine::verify::cleanup_days;
@@ -16,9 +17,10 @@ use transcript_engine::wire::RestoreReport;
 use transcript_format::units::size;
 use transcript_ops::Failure;
 use transcript_render::count;
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::progress::Progress;
-use crate::ui::Ui;
+use crate::ui::{Ui, in_quotes};
 use crate::{archive, continuation, exit, record, session};
 
 /// Restore sessions from the archive
@@ -26,7 +28,7 @@ use crate::{archive, continuation, exit, record, session};
 /// Writes the files of the sessions as they were last captured, with their subagents and side files, times and modes. A file that
 /// exists is never changed, and a session whose id is in use is not restored. A session of another agent goes back to its home
 /// folder as the files of that agent; one that is rows of a database, as the database, so it needs --to if that exists.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Args {
     /// Ids of archived sessions, or the starts of ids
     #[arg(
@@ -44,12 +46,28 @@ pub(crate) struct Args {
     /// Restore the sessions as they were at this time
     #[arg(long, value_name = "TIME")]
     as_of: Option<String>,
+    /// Restore only what this machine captured, from an archive in a bucket
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
     /// Set the time of files to now if Claude Code would delete them within 7 days
     #[arg(long)]
     renew: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Returns the options for one session that is to be continued here.
+    pub(crate) fn of_session(session: &str, machine: Option<&str>, json: bool) -> Self {
+        Self {
+            sessions: vec![session.to_owned()],
+            machine: machine.map(str::to_owned),
+            renew: true,
+            json,
+            ..Self::default()
+        }
+    }
 }
 
 /// The seconds of a day.
@@ -90,6 +108,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         let days = config.and_then(cleanup_days);
         kept = kept.or(days);
         let mut options = renewed(options.clone(), days.filter(|_| args.renew));
+        if let Some(machine) = args.machine.as_ref().or(part.machine.as_ref()) {
+            options = options.machine(machine);
+        }
         if let Some(time) = part.last_seen.filter(|_| args.as_of.is_none()) {
             options = options.as_of(time);
         }
@@ -122,6 +143,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ui.note(&done);
         let restored: Vec<_> = report.restored.iter().map(PathBuf::from).collect();
         continuation::note(ui, &restored);
+        note_missing_folder(ui, &restored);
     }
     if report.omitted > 0 {
         let files = count(report.omitted, "file");
@@ -138,6 +160,20 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ui.report(Failure::new("refused", text).at(Path::new(&refused.path)));
     }
     Ok(exit::done_if(report.refused.is_empty() && !is_incomplete))
+}
+
+/// Says how a restored session can be continued in another folder, if the one in which it worked is not on this machine.
+fn note_missing_folder(ui: &Ui, restored: &[PathBuf]) {
+    let [session] = restored else { return };
+    let row = SessionRow::at(session);
+    let folder = row.cwd.as_deref().map(Path::new);
+    if let Some(folder) = folder.filter(|folder| !RealDisk.exists(folder)) {
+        ui.note(&format!(
+            "{} is not on this machine; to continue elsewhere: transcript move {} NEW",
+            ui.path(folder),
+            in_quotes(&ui.path(folder))
+        ));
+    }
 }
 
 /// Warns of restored sessions that the client will delete again.
@@ -165,6 +201,8 @@ struct RestorePart {
     /// When the sessions were last captured, if they were deleted since from a database that is still captured: its newest version
     /// lacks them.
     last_seen: Option<SystemTime>,
+    /// The machine that captured the sessions, if several share the archive.
+    machine: Option<String>,
 }
 
 /// What is restored of an archive.
@@ -214,10 +252,12 @@ fn named_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             None => PartOf::Sessions(name_of(archive, &path).into_iter().collect()),
         };
         let last_seen = archive.time_of(&path);
+        let machine = context.machine_of(&path);
         let is_added = parts.iter_mut().any(|part| {
             part.root == root
                 && part.archive.folder() == archive.folder()
                 && part.last_seen == last_seen
+                && part.machine == machine
                 && part.of.add(&of)
         });
         if !is_added {
@@ -226,6 +266,7 @@ fn named_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
                 root,
                 of,
                 last_seen,
+                machine,
             });
         }
     }
@@ -237,10 +278,8 @@ fn files_of(ui: &Ui, archive: &ArchiveDisk, agent: &str, path: &Path) -> Result<
     let context = session::context(ui);
     let files = context.agent_homes().files_of(path);
     let files = files.with_context(|| path.display().to_string())?;
-    let home = archive.home(agent);
     let below = |file: &PathBuf| {
-        let newest = archive.newest(file)?;
-        let below = newest.strip_prefix(&home).ok()?;
+        let below = archive.below_home(agent, file)?;
         let names: Option<Vec<&str>> = below.iter().map(std::ffi::OsStr::to_str).collect();
         Some(names?.join("/"))
     };
@@ -257,6 +296,7 @@ fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
             root: to.clone(),
             of: PartOf::Home(agent.to_string(), None),
             last_seen: None,
+            machine: None,
         });
         return Ok(parts.collect());
     }
@@ -285,6 +325,7 @@ fn all_sessions(ui: &Ui, args: &Args) -> Result<Vec<RestorePart>> {
                 PartOf::All
             },
             last_seen: None,
+            machine: None,
         })
     });
     parts.collect()
@@ -303,7 +344,7 @@ fn renewed(options: RestoreOptions, kept: Option<u64>) -> RestoreOptions {
 
 /// Returns the project and the id of an archived session.
 fn name_of(archive: &ArchiveDisk, path: &Path) -> Option<(String, String)> {
-    let below = path.strip_prefix(archive.projects()).ok()?;
+    let below = archive.below_projects(path)?;
     let project = below.parent()?.to_str()?.to_owned();
     Some((project, below.file_stem()?.to_str()?.to_owned()))
 }

@@ -14,7 +14,7 @@ use transcript_render::{Escaping, RenderOptions, TextStyle, Tools};
 use transcript_storage::{ReadDisk, RealDisk};
 
 use transcript_ops::agents::Homes;
-use transcript_ops::context::archive_options;
+use transcript_ops::buckets::is_address;
 use transcript_ops::roots::{KnownRoots, Root, RootPlace};
 use transcript_ops::{Failure, wire};
 
@@ -32,7 +32,7 @@ pub(crate) struct OutputOptions {
     quiet: bool,
     /// Print more to standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    verbose: bool,
     /// Do not escape control characters
     #[arg(long, global = true)]
     raw: bool,
@@ -49,6 +49,8 @@ enum When {
 pub(crate) struct Ui {
     /// Less goes to standard error.
     pub(crate) quiet: bool,
+    /// More does.
+    verbose: bool,
     /// The folders that hold projects, and the names of roots, that `--root` names.
     pub(crate) asked_roots: Vec<PathBuf>,
     /// The names that `--agent` has.
@@ -128,6 +130,7 @@ impl Ui {
             .home(env::var_os("HOME").map(PathBuf::from));
         Self {
             quiet: options.quiet,
+            verbose: options.verbose,
             asked_roots: asked.folders,
             asked_agents: asked.agents,
             archive,
@@ -153,13 +156,22 @@ impl Ui {
 
     fn find_roots(&self) -> Result<RootsInUse, Failure> {
         let archive = self.archive.iter().flatten().next();
-        let archive = archive.map(std::path::absolute).transpose()?;
+        let place = |place: &PathBuf| {
+            if is_address(place) {
+                Ok(place.clone())
+            } else {
+                std::path::absolute(place)
+            }
+        };
+        let archive = archive.map(place).transpose()?;
         let known = KnownRoots::read(archive.as_deref())?;
         let places = known.choose_of(&self.asked_agents, &self.asked_roots)?;
-        let options = self.archive_options().unwrap_or_else(|error| {
-            self.complain(&error);
-            ArchiveOptions::new()
-        });
+        let identity = self.identity_file();
+        let options = known.archive_options(identity.as_deref());
+        let options = options.or_else(|failure| {
+            self.report(failure);
+            known.archive_options(None)
+        })?;
         let (roots, disk, homes) = known.open(&places, &options);
         Ok(RootsInUse {
             known,
@@ -175,11 +187,25 @@ impl Ui {
         &self.asked_agents
     }
 
+    /// Returns the file with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
+    fn identity_file(&self) -> Option<PathBuf> {
+        let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
+        self.identity.clone().or(set.map(PathBuf::from))
+    }
+
     /// Returns the options to open the archive: with the keys of `--identity` or `$TRANSCRIPT_IDENTITY`.
     pub(crate) fn archive_options(&self) -> Result<ArchiveOptions> {
-        let set = env::var_os("TRANSCRIPT_IDENTITY").filter(|file| !file.is_empty());
-        let file = self.identity.clone().or(set.map(PathBuf::from));
-        Ok(archive_options(file.as_deref())?)
+        let known = &self.roots()?.known;
+        Ok(known.archive_options(self.identity_file().as_deref())?)
+    }
+
+    /// Says with `--verbose` which requests were made to buckets.
+    pub(crate) fn note_requests(&self) {
+        if let Some(Ok(roots)) = self.roots.get().filter(|_| self.verbose) {
+            for requests in roots.known.requests() {
+                self.warn(&requests);
+            }
+        }
     }
 
     /// Returns the disk to read sessions from.

@@ -83,7 +83,8 @@ pub trait ArchivedHome: Debug + Send + Sync {
 ///
 /// A session is of another root only if there is proof: its capture names that root, and the folder of the root is still there;
 /// or its capture names none, and another root has its project folder while this one does not. So a copy of an archive on
-/// another machine has its sessions in every root.
+/// another machine has its sessions in every root, and so has what other machines captured in the same archive: folders that they name
+/// are theirs.
 #[derive(Clone, Debug)]
 pub struct RootArchive {
     disk: Arc<ArchiveDisk>,
@@ -135,29 +136,22 @@ impl RootArchive {
         self.home.as_ref().map(|home| home.agent())
     }
 
-    /// Returns the folder in which the newest versions of sessions appear.
-    #[must_use]
-    pub fn folder(&self) -> PathBuf {
-        match self.agent() {
-            Some(agent) => self.disk.home(agent),
-            None => self.disk.projects(),
-        }
-    }
-
     /// Returns whether a path leads to the sessions, in their newest or in earlier versions.
     #[must_use]
     pub fn leads_to(&self, path: &Path) -> bool {
-        let newest = self.disk.newest(path);
-        newest.is_some_and(|newest| newest.starts_with(self.folder()))
+        match self.agent() {
+            Some(agent) => self.disk.below_home(agent, path).is_some(),
+            None => self.disk.below_projects(path).is_some(),
+        }
     }
 
     /// Returns the path below the projects folder where the file of an archived session was; `None` for other agents, whose files
     /// have another form.
     #[must_use]
     pub fn place_of(&self, path: &Path) -> Option<PathBuf> {
-        let newest = self.disk.newest(path).filter(|_| self.home.is_none())?;
-        let below = newest.strip_prefix(self.disk.projects()).ok()?;
-        Some(below.to_owned())
+        self.disk
+            .below_projects(path)
+            .filter(|_| self.home.is_none())
     }
 
     /// Returns the disk on which the archive has sessions as files.
@@ -170,6 +164,9 @@ impl RootArchive {
     #[must_use]
     pub fn has(&self, session: &Path) -> bool {
         let Some(root) = &self.root else { return true };
+        if self.disk.is_of_other_machine(session) {
+            return true;
+        }
         let named = self.disk.summary(session);
         let named = named.and_then(|json| serde_json::from_slice::<SummaryRoot>(&json).ok()?.root);
         match named {
@@ -185,6 +182,9 @@ impl RootArchive {
         else {
             return true;
         };
+        if self.disk.is_of_other_machine(file) {
+            return true;
+        }
         let is_in = |root: &Path| RealDisk.is_folder(&root.join(project));
         is_in(root) || !self.others.iter().any(|other| is_in(other))
     }
@@ -197,12 +197,13 @@ impl RootArchive {
         if let Some(home) = &self.home {
             return sessions_of(&**home, &self.disk);
         }
-        let projects = self.disk.projects();
         let disk: Arc<dyn ReadDisk> = Arc::clone(&self.disk) as _;
-        if disk.metadata(&projects).is_err() {
-            return Ok(SessionFiles::on(disk));
+        let mut files = SessionFiles::on(Arc::clone(&disk));
+        for projects in projects_of(&self.disk)? {
+            if disk.metadata(&projects).is_ok() {
+                add_longer(&mut files, SessionFiles::in_root_on(&disk, &projects)?);
+            }
         }
-        let mut files = SessionFiles::in_root_on(&disk, &projects)?;
         files.sessions.retain(|file| self.has(&file.path));
         // Of these nothing but the project is known.
         let has_project = |file: &SessionFile| self.has_project(&file.path);
@@ -257,6 +258,33 @@ impl RootArchive {
     }
 }
 
+/// Returns the folders of projects of an archive: in a bucket, one for each machine.
+fn projects_of(disk: &ArchiveDisk) -> Result<Vec<PathBuf>, transcript_reader::Error> {
+    let failed = |error| transcript_reader::Error::io(disk.folder(), None, error);
+    disk.all_projects().map_err(failed)
+}
+
+/// Adds the sessions of another machine. Of one that both have, the longer file stays, as sessions grow and the clocks of machines
+/// differ.
+fn add_longer(files: &mut SessionFiles, others: SessionFiles) {
+    let len = |file: &SessionFile| file.metadata.map_or(0, |metadata| metadata.len);
+    let name = |file: &SessionFile| (file.project.clone(), file.id.clone());
+    let lens: HashMap<_, u64> = others
+        .sessions
+        .iter()
+        .map(|file| (name(file), len(file)))
+        .collect();
+    let is_longest = |file: &SessionFile| {
+        lens.get(&name(file))
+            .is_none_or(|other| *other <= len(file))
+    };
+    files.sessions.retain(is_longest);
+    add_archived(files, others);
+    files
+        .sessions
+        .sort_by(|one, other| one.path.cmp(&other.path));
+}
+
 /// Returns the archived sessions of another agent. One that several captures have is that of the last one.
 fn sessions_of(
     home: &dyn ArchivedHome,
@@ -264,9 +292,9 @@ fn sessions_of(
 ) -> Result<SessionFiles, transcript_reader::Error> {
     let disk = home.disk();
     let mut files = SessionFiles::on(Arc::clone(&disk));
-    let at = archive.home(home.agent());
     let folders = home.folders();
-    let folders = folders.map_err(|error| transcript_reader::Error::io(&at, None, error))?;
+    let folders =
+        folders.map_err(|error| transcript_reader::Error::io(archive.folder(), None, error))?;
     for folder in folders {
         if disk.metadata(&folder).is_ok() {
             add_archived(&mut files, SessionFiles::in_root_on(&disk, &folder)?);

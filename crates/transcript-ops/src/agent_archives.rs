@@ -56,9 +56,8 @@ impl AgentArchive {
     }
 
     /// Returns the times of the captures of databases that have a session which no later one has.
-    fn last_seen(&self) -> io::Result<Vec<SystemTime>> {
-        let home = self.archive.home(&self.agent);
-        let entries = match self.archive.list(&home) {
+    fn last_seen(&self, home: &Path) -> io::Result<Vec<SystemTime>> {
+        let entries = match self.archive.list(home) {
             Err(error) if is_absent(&error) => return Ok(Vec::new()),
             entries => entries?,
         };
@@ -97,9 +96,14 @@ impl ArchivedHome for AgentArchive {
     }
 
     fn folders(&self) -> io::Result<Vec<PathBuf>> {
-        let home = self.archive.home(&self.agent);
-        let times = self.last_seen()?.into_iter().rev();
-        let earlier = times.filter_map(|time| self.archive.as_of(&home, time));
-        Ok(std::iter::once(home.clone()).chain(earlier).collect())
+        let mut folders = Vec::new();
+        for home in self.archive.homes(&self.agent)? {
+            let times = self.last_seen(&home)?.into_iter().rev();
+            let earlier = times.filter_map(|time| self.archive.as_of(&home, time));
+            let earlier: Vec<PathBuf> = earlier.collect();
+            folders.push(home);
+            folders.extend(earlier);
+        }
+        Ok(folders)
     }
 }

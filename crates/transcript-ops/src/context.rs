@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Deserialize;
-use transcript_archive::{ArchiveDisk, ArchiveOptions, Identities};
+use transcript_archive::ArchiveDisk;
 use transcript_catalog::{Catalog, rows};
 use transcript_format::names::is_id;
 use transcript_manage::RootArchive;
@@ -17,9 +17,7 @@ use transcript_manage::session_sets::{
 use transcript_reader::{
     Listing, LoadOptions, SessionFile, SessionFiles, SessionRow, Source, Subagent, subagents_on,
 };
-use transcript_session::{
-    Error, ErrorKind, History, MIN_PREFIX, Policy, Store, cache_folder, data_folder,
-};
+use transcript_session::{Error, ErrorKind, History, MIN_PREFIX, Policy, Store, cache_folder};
 use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::agents::{Homes, not_changed};
@@ -331,6 +329,13 @@ impl Context {
             }
         }
         Ok(count)
+    }
+
+    /// Returns the name of the machine that captured an archived session, if its archive is one that several machines share.
+    #[must_use]
+    pub fn machine_of(&self, path: &Path) -> Option<String> {
+        self.archives()
+            .find_map(|archive| archive.disk().place_of(path)?.0)
     }
 
     /// Returns where the file of an archived session was; `None` for any other session, and for one of another agent, whose files
@@ -759,7 +764,8 @@ pub struct StoreOptions {
     /// The agent whose sessions are meant, such as `codex` or `claude-code`, or a list of them. With `root`, that is its home folder.
     /// By default Claude Code and all agents that are found on the machine.
     pub agent: Option<AgentChoice>,
-    /// The folder of an archive, or `true` for that of each root: sessions whose files are gone are read from it.
+    /// The folder of an archive or its address in a bucket, or `true` for that of each root: sessions whose files are gone are read
+    /// from it.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub archive: Option<ArchiveChoice>,
     /// The file with the keys of an encrypted archive.
@@ -830,7 +836,7 @@ impl StoreOptions {
             None => &[],
         };
         let places = known.choose_of(agents, asked)?;
-        let options = archive_options(self.identity.as_deref())?;
+        let options = known.archive_options(self.identity.as_deref())?;
         let (roots, disk, homes) = known.open(&places, &options);
         let context = Context::of(roots).homes(homes);
         if matches!(self.archive, None | Some(ArchiveChoice::Default(false))) {
@@ -838,7 +844,7 @@ impl StoreOptions {
         }
         if context.archives().next().is_none() {
             let of_root = places.iter().find_map(|place| place.archive.as_deref());
-            let folder = folder.or(of_root).ok_or_else(|| {
+            let folder = of_root.ok_or_else(|| {
                 Failure::options("there is no data folder; name the folder of the archive")
             })?;
             // Opened for the error.
@@ -855,24 +861,6 @@ impl StoreOptions {
 
 fn unreadable(error: &std::io::Error, archive: &Path) -> Failure {
     Failure::new("unreadable", error.to_string()).at(archive)
-}
-
-/// Returns the options to open an archive: with the keys in this file.
-///
-/// # Errors
-/// When the keys cannot be read.
-pub fn archive_options(identity: Option<&Path>) -> Result<ArchiveOptions, Failure> {
-    let mut options = ArchiveOptions::new();
-    if let Some(folder) = data_folder() {
-        options = options.local_folder(&folder.join("archives"));
-    }
-    let Some(file) = identity else {
-        return Ok(options);
-    };
-    let identities = Identities::read(file);
-    let bad =
-        |error: transcript_archive::Error| Failure::new("bad-identity", error.to_string()).at(file);
-    Ok(options.identities(identities.map_err(bad)?))
 }
 
 /// The name of a policy as an option.

@@ -11,6 +11,7 @@
 pub mod agent_archives;
 pub mod agents;
 mod below;
+pub mod buckets;
 pub mod context;
 pub mod conversation_end;
 #[cfg(feature = "import")]
@@ -24,6 +25,7 @@ pub mod fork;
 pub mod hand_over;
 pub mod items;
 pub mod list;
+pub mod machine;
 pub mod moving;
 pub mod names;
 pub mod operation;

@@ -180,6 +180,12 @@ impl ListedSessions<'_> {
         self.context.maker(&row.path)
     }
 
+    /// Returns the name of the machine that captured an archived session, if several share the archive.
+    #[must_use]
+    pub fn machine(&self, row: &SessionRow) -> Option<String> {
+        self.context.machine_of(&row.path)
+    }
+
     /// Writes the record of each session, `with_agents` with the ids of its subagents.
     ///
     /// # Errors
@@ -190,6 +196,7 @@ impl ListedSessions<'_> {
             record.in_archive = self.context.is_archived(&row.path);
             record.root = self.root_name(row);
             record.agent = self.maker(row).map(str::to_owned);
+            record.machine = self.machine(row);
             let cost = self.costs.get(&row.session_id);
             record.cost_nano_usd = cost.and_then(|cost| u64::try_from(*cost).ok());
             if with_agents && row.subagents > 0 {

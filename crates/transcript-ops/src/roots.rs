@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use transcript_archive::{Archive, ArchiveDisk, ArchiveDisks, ArchiveOptions};
+use transcript_archive::{Archive, ArchiveDisk, ArchiveDisks, ArchiveOptions, Identities};
 use transcript_manage::RootArchive;
 use transcript_session::{
     Store, agent_homes, below_home, config_file, data_folder, home_projects_folder,
@@ -15,7 +15,9 @@ use transcript_storage::{Disk, ReadDisk, RealDisk};
 
 use crate::agent_archives::AgentArchive;
 use crate::agents::{CLAUDE_CODE, Homes, SessionsDisk, check_name as check_agent, is_home};
+use crate::buckets::{KnownBuckets, is_address};
 use crate::failure::{Failure, message_of};
+use crate::machine::{check_machine, machine_name};
 
 /// The name of the root that is used when nothing is configured.
 pub const USUAL: &str = "default";
@@ -41,6 +43,8 @@ struct ConfigFile {
     /// The archive of each name.
     #[serde(default)]
     archives: BTreeMap<String, PathBuf>,
+    /// The name of this machine in archives that several machines share.
+    machine: Option<String>,
 }
 
 /// A folder of projects, and where its archive is.
@@ -78,6 +82,10 @@ pub struct KnownRoots {
     others: Vec<PathBuf>,
     /// The archives of agents that are to be elsewhere, by the names of the agents.
     archives_of_agents: BTreeMap<String, PathBuf>,
+    /// The buckets that archives are in.
+    buckets: KnownBuckets,
+    /// The name of this machine, if the configuration file has one.
+    machine: Option<String>,
 }
 
 /// A root that is in use: its sessions, and its archived ones.
@@ -92,7 +100,8 @@ pub struct Root {
 }
 
 impl KnownRoots {
-    /// Reads the configuration file, if there is one. With `archive`, else `$TRANSCRIPT_ARCHIVE`, all roots have this one.
+    /// Reads the configuration file, if there is one. With `archive`, else `$TRANSCRIPT_ARCHIVE`, all roots have this one: a folder, or
+    /// the address of one in a bucket.
     ///
     /// # Errors
     /// When the file cannot be read or used.
@@ -102,12 +111,26 @@ impl KnownRoots {
             Some(file) => read_config(file)?,
             None => ConfigFile::default(),
         };
+        let buckets = KnownBuckets::new();
+        let named = archive.map(Path::to_owned).or_else(named_archive_folder);
+        let named = named.map(|place| {
+            if is_address(&place) {
+                buckets.add(&place)
+            } else {
+                Ok(place)
+            }
+        });
         let mut known = Self {
             file,
-            archive: archive.map(Path::to_owned).or_else(named_archive_folder),
+            archive: named.transpose()?,
             is_archive_given: archive.is_some(),
+            buckets,
             ..Self::default()
         };
+        if let Some(machine) = &config.machine {
+            check_machine(machine).map_err(|why| known.wrong(&format!("machine: {why}")))?;
+        }
+        known.machine.clone_from(&config.machine);
         if config.roots.contains_key(USUAL) {
             return Err(known.wrong(&format!("roots: {USUAL} is the name of the usual root")));
         }
@@ -123,7 +146,7 @@ impl KnownRoots {
         }
         for (name, folder) in &config.archives {
             if known.named(name).is_none() && check_agent(name).is_ok() {
-                let folder = known.absolute(&format!("archives.{name}"), folder)?;
+                let folder = known.archive_at(name, folder)?;
                 known.archives_of_agents.insert(name.clone(), folder);
             }
         }
@@ -161,9 +184,19 @@ impl KnownRoots {
         )))
     }
 
+    /// Returns the folder of the archive of a name.
+    fn archive_at(&self, name: &str, place: &Path) -> Result<PathBuf, Failure> {
+        if is_address(place) {
+            let folder = self.buckets.add(place);
+            return folder
+                .map_err(|failure| self.wrong(&format!("archives.{name}: {}", failure.message)));
+        }
+        self.absolute(&format!("archives.{name}"), place)
+    }
+
     fn add(&mut self, name: &str, folder: PathBuf, config: &ConfigFile) -> Result<(), Failure> {
         let placed = config.archives.get(name);
-        let placed = placed.map(|placed| self.absolute(&format!("archives.{name}"), placed));
+        let placed = placed.map(|placed| self.archive_at(name, placed));
         let archive = self.archive.clone().or(placed.transpose()?);
         self.roots
             .push(RootPlace::new(name.into(), folder, archive.as_deref()));
@@ -302,6 +335,41 @@ impl KnownRoots {
         self.file.as_deref()
     }
 
+    /// Returns the options to open the archives: with the keys in the file `identity`.
+    ///
+    /// # Errors
+    /// When the keys cannot be read.
+    pub fn archive_options(&self, identity: Option<&Path>) -> Result<ArchiveOptions, Failure> {
+        let name = self.machine.clone().unwrap_or_else(machine_name);
+        let mut options = self
+            .buckets
+            .in_options(ArchiveOptions::new().machine(&name));
+        if let Some(folder) = data_folder() {
+            options = options.local_folder(&folder.join("archives"));
+        }
+        let Some(file) = identity else {
+            return Ok(options);
+        };
+        let identities = Identities::read(file);
+        let bad = |error: transcript_archive::Error| {
+            Failure::new("bad-identity", error.to_string()).at(file)
+        };
+        Ok(options.identities(identities.map_err(bad)?))
+    }
+
+    /// Returns the address of an archive in a bucket, with which it can be named; for one on this machine, its folder.
+    #[must_use]
+    pub fn address_of(&self, archive: &Path) -> String {
+        let address = self.buckets.address_of(archive);
+        address.unwrap_or_else(|| archive.display().to_string())
+    }
+
+    /// Says for each bucket that was used which requests were made, a line each.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        self.buckets.requests()
+    }
+
     /// Opens roots, and returns them with a disk on which all archives of this user have sessions as files. An archive is read
     /// when something in it is asked for.
     #[must_use]
@@ -330,7 +398,9 @@ impl KnownRoots {
             Arc::clone(&homes),
         ));
         let roots = places.iter().map(|place| {
-            let archives = place.archives().filter(|folder| is_archive(folder));
+            // Whether one in a bucket is there is asked for when something in it is.
+            let may_be = |folder: &&PathBuf| options.is_in_bucket(folder) || is_archive(folder);
+            let archives = place.archives().filter(may_be);
             let archives = archives.map(|folder| {
                 if let Some(agent) = &place.maker {
                     let disk = disk_at(folder);

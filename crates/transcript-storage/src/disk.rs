@@ -28,6 +28,16 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// When the system fails.
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
+    /// Opens a file for reading, as [`open_to_read`](Self::open_to_read) does, whose properties a [list](Self::list) of this disk had. A
+    /// disk over a network uses them in place of a request, so there a missing file may be found only when it is read.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn open_listed(&self, path: &Path, listed: &Metadata) -> io::Result<Arc<dyn ReadFile>> {
+        let _ = listed;
+        self.open_to_read(path)
+    }
+
     /// Returns the entries of a folder, in no order.
     ///
     /// # Errors
@@ -131,6 +141,16 @@ pub trait ReadDisk: Debug + Send + Sync {
         let read = file.fill(0, &mut bytes)?;
         bytes.truncate(read);
         Ok(bytes)
+    }
+
+    /// Reads a small file, as [`read`](Self::read) does, and the identity of the bytes, for
+    /// [`replace_version`](Disk::replace_version).
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn read_version(&self, path: &Path, max_len: usize) -> io::Result<(Vec<u8>, Identity)> {
+        let identity = self.metadata(path)?.identity;
+        Ok((self.read(path, max_len)?, identity))
     }
 }
 
@@ -392,6 +412,22 @@ pub trait Disk: ReadDisk {
             // If the rename did happen, there is nothing to remove.
             let _ = self.remove(new);
         })
+    }
+
+    /// Writes a small file in place of the one with the identity `known`, or of none, if nothing else has the name. Returns the new
+    /// identity; `None` if another program was faster, and then nothing is written. Only where files are objects, whose
+    /// [identity](Identity::of_version) is that of their content.
+    ///
+    /// # Errors
+    /// When the system fails; the file may be replaced all the same.
+    fn replace_version(
+        &self,
+        path: &Path,
+        known: Option<Identity>,
+        bytes: &[u8],
+    ) -> io::Result<Option<Identity>> {
+        let _ = (path, known, bytes);
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -33,6 +33,14 @@ impl TemporaryFile {
         }
     }
 
+    /// Returns another handle of the file, to read the written bytes.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn reader(&self) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(self.0.try_clone()?))
+    }
+
     /// Cuts the file, or adds zeros at its end.
     ///
     /// # Errors

@@ -74,8 +74,8 @@ def entries(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -137,8 +137,8 @@ def export(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -191,8 +191,8 @@ def follow(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -234,8 +234,8 @@ def fork(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -291,8 +291,8 @@ def hand_over(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -332,8 +332,8 @@ def items(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -387,8 +387,8 @@ def sessions(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -425,8 +425,8 @@ def list_archived(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -530,8 +530,8 @@ def repair(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -592,8 +592,8 @@ def request(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -659,8 +659,8 @@ def search(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -723,8 +723,8 @@ def tree(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -780,8 +780,8 @@ def usage(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {
@@ -823,8 +823,8 @@ def verify(
       the roots that the file says, else the folder of Claude Code.
     - ``agent``: The agent whose sessions are meant, such as ``codex`` or ``claude-code``, or a list of them. With
       ``root``, that is its home folder. By default Claude Code and all agents that are found on the machine.
-    - ``archive``: The folder of an archive, or ``True`` for that of each root: sessions whose files are gone are read
-      from it.
+    - ``archive``: The folder of an archive or its address in a bucket, or ``True`` for that of each root: sessions
+      whose files are gone are read from it.
     - ``identity``: The file with the keys of an encrypted archive.
     """
     options = {

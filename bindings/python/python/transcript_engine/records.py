@@ -1454,6 +1454,8 @@ class SessionRecord(_SessionRecord, total=False):
     """The agent that wrote it, such as `codex`; absent for Claude Code."""
     agents: list[str]
     """The ids of the subagents with a file of their own, with `--sidechains`."""
+    machine: str | None
+    """The machine that captured it, if it is in an archive that several machines share."""
     root: str | None
     """The name of the root that it is in, if several roots are in use."""
 

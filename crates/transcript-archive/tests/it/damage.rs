@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use transcript_archive::{Archive, ArchiveDisk, CaptureOptions, Check, CheckOptions, ErrorKind};
+use transcript_archive::{ArchiveDisk, CaptureOptions, Check, CheckOptions, ErrorKind};
 use transcript_storage::ReadDisk;
 use transcript_testkit::rng::Rng;
 
@@ -23,7 +23,7 @@ fn archived(folder: &Path, sessions: usize, lines: usize) -> (PathBuf, Vec<Vec<u
         .map(|_| (0..40).map(|_| format!("{:x}", rng.next_u64())).collect())
         .collect();
     let mut all = Vec::new();
-    let mut archive = Archive::open_or_create(&place).unwrap();
+    let mut archive = super::open_or_create(&place).unwrap();
     for number in 0..sessions {
         let mut session = String::new();
         for (line, text) in texts.iter().enumerate() {
@@ -45,7 +45,7 @@ fn archived(folder: &Path, sessions: usize, lines: usize) -> (PathBuf, Vec<Vec<u
 }
 
 fn check(place: &Path) -> Check {
-    let archive = Archive::open(place).unwrap();
+    let archive = super::open(place).unwrap();
     archive.check(&CheckOptions::new()).unwrap()
 }
 
@@ -58,9 +58,9 @@ fn packs(place: &Path) -> Vec<PathBuf> {
 
 /// Reads all sessions, and returns for each the numbers of the lines that differ.
 fn wrong_lines(place: &Path, all: &[Vec<u8>]) -> Vec<Vec<u64>> {
-    let disk: Arc<dyn ReadDisk> = Arc::new(ArchiveDisk::new(place));
+    let disk: Arc<dyn ReadDisk> = Arc::new(ArchiveDisk::with(place, super::opening()));
     let sessions = all.iter().enumerate().map(|(number, expected)| {
-        let path = place.join("projects").join(name(number));
+        let path = super::projects(place).join(name(number));
         let found = match disk.read(&path, usize::MAX >> 1) {
             Ok(found) => found,
             Err(error) => panic!("{number}: {error}"),
@@ -141,7 +141,7 @@ fn a_damaged_byte_costs_the_lines_of_its_frame_which_are_named() {
 fn without_a_catalogue_or_with_a_damaged_one_everything_reads() {
     let folder = TempDir::new().unwrap();
     let (place, all) = archived(folder.path(), 4, 300);
-    let catalogue = place.join("catalogue");
+    let catalogue = super::catalogue(&place);
     let whole = fs::read(&catalogue).unwrap();
     let mut rng = Rng::new(2);
     for round in 0..40 {
@@ -170,7 +170,7 @@ fn without_a_catalogue_or_with_a_damaged_one_everything_reads() {
     fs::write(&catalogue, &whole[..whole.len() / 2]).unwrap();
     let root = folder.path().join("projects");
     fs::write(root.join(name(9)), "{}\n").unwrap();
-    let mut archive = Archive::open(&place).unwrap();
+    let mut archive = super::open(&place).unwrap();
     archive.capture(&root, &CaptureOptions::new()).unwrap();
     assert!(fs::read(&catalogue).unwrap().len() > whole.len());
     assert!(wrong_lines(&place, &all).iter().all(Vec::is_empty));
@@ -205,7 +205,7 @@ fn start_of_a_truncated_pack_is_read() {
     assert_named(&found, &wrong, "half a pack");
     assert!(!wrong[0].is_empty() && wrong[0].len() < 3000);
     // Without the catalogue, what the other packs refer to is named.
-    fs::remove_file(place.join("catalogue")).unwrap();
+    fs::remove_file(super::catalogue(&place)).unwrap();
     let found = check(&place);
     assert!(found.damages.iter().any(|damage| damage.path == *first));
     // A missing pack.
@@ -213,7 +213,7 @@ fn start_of_a_truncated_pack_is_read() {
     drop(check(&place));
     let root = folder.path().join("projects");
     fs::write(root.join(name(9)), "{}\n").unwrap();
-    Archive::open(&place)
+    super::open(&place)
         .unwrap()
         .capture(&root, &CaptureOptions::new())
         .unwrap();
@@ -234,7 +234,7 @@ fn start_of_a_truncated_pack_is_read() {
 fn other_folders_and_newer_archives_are_refused() {
     let folder = TempDir::new().unwrap();
     let kind = |place: &Path| {
-        Archive::open_or_create(place)
+        super::open_or_create(place)
             .map(|_| ())
             .unwrap_err()
             .kind()
@@ -244,10 +244,10 @@ fn other_folders_and_newer_archives_are_refused() {
     assert_eq!(kind(folder.path()), ErrorKind::OtherFolder);
     let place = folder.path().join("archive");
     assert_eq!(
-        Archive::open(&place).unwrap_err().kind(),
+        super::open(&place).unwrap_err().kind(),
         &ErrorKind::NoArchive
     );
-    drop(Archive::open_or_create(&place).unwrap());
+    drop(super::open_or_create(&place).unwrap());
     fs::write(
         place.join("archive.json"),
         "{\"format\":\"transcript-archive\",\"version\":9}",

@@ -39,6 +39,11 @@ fn files(folder: &Path) -> Files {
     found
 }
 
+/// Returns the home folder of an agent in an archive in a folder.
+fn home_of(disk: &ArchiveDisk, agent: &str) -> PathBuf {
+    disk.homes(agent).unwrap().remove(0)
+}
+
 fn write(folder: &Path, below: &str, bytes: impl AsRef<[u8]>) {
     let path = folder.join(below);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -196,7 +201,7 @@ fn the_sessions_of_each_agent_come_back_and_nothing_else_is_captured() {
         // They appear as they lie in the home folder.
         let disk = ArchiveDisk::new(&folder.path().join("archive"));
         for (below, bytes) in &expected {
-            let path = disk.home(agent).join(below);
+            let path = home_of(&disk, agent).join(below);
             assert_eq!(
                 disk.read(&path, 1 << 20).unwrap(),
                 *bytes,
@@ -230,11 +235,13 @@ fn what_was_cut_in_place_is_in_an_earlier_version() {
     assert_eq!(early[below], before.as_bytes());
     // And as a file.
     let disk = ArchiveDisk::new(&folder.path().join("archive"));
-    let path = disk.home("copilot").join(below);
+    let path = home_of(&disk, "copilot").join(below);
     assert_eq!(disk.read(&path, 1 << 20).unwrap(), after.as_bytes());
     let then = disk.as_of(&path, first).unwrap();
     assert_eq!(disk.read(&then, 1 << 20).unwrap(), before.as_bytes());
-    assert_eq!(disk.newest(&then), Some(path.clone()));
+    let below_home = |path| disk.below_home("copilot", path);
+    assert_eq!(below_home(&then), Some(below.into()));
+    assert_eq!(below_home(&path), Some(below.into()));
     let time = disk.time_of(&then).unwrap();
     assert_eq!(disk.as_of(&path, time), Some(then.clone()));
     assert_eq!(disk.time_of(&path), None);
@@ -268,7 +275,7 @@ fn a_rollout_that_codex_moved_is_shown_once() {
     let found = restored(&archive, "codex", &RestoreOptions::new());
     assert_eq!(found, Files::from([(to.to_owned(), longer.into_bytes())]));
     let disk = ArchiveDisk::new(&folder.path().join("archive"));
-    let sessions = disk.home("codex").join("sessions/2026/01/02");
+    let sessions = home_of(&disk, "codex").join("sessions/2026/01/02");
     assert_eq!(disk.list(&sessions).unwrap().count(), 0);
 }
 
@@ -329,7 +336,7 @@ fn a_log_that_is_gone_does_not_come_back_with_a_newer_database() {
     assert_eq!(early.len(), 2);
     // To a reader it is empty.
     let disk = ArchiveDisk::new(&folder.path().join("archive"));
-    let log = disk.home("opencode").join("opencode.db-wal");
+    let log = home_of(&disk, "opencode").join("opencode.db-wal");
     assert_eq!(disk.metadata(&log).unwrap().len, 0);
 }
 

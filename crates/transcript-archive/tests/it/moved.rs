@@ -41,7 +41,7 @@ impl Fixture {
     }
 
     fn keep(&self) -> SystemTime {
-        let mut archive = Archive::open_or_create(&self.0.path().join("archive")).unwrap();
+        let mut archive = super::open_or_create(&self.0.path().join("archive")).unwrap();
         archive
             .capture(&self.0.path().join("projects"), &CaptureOptions::new())
             .unwrap();
@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     fn archive(&self) -> Archive {
-        Archive::open(&self.0.path().join("archive")).unwrap()
+        super::open(&self.0.path().join("archive")).unwrap()
     }
 
     /// Restores to a new folder; returns the result, and the files by their paths below it.
@@ -68,7 +68,7 @@ impl Fixture {
 
     fn listed(&self) -> Vec<String> {
         let disk = ArchiveDisk::of(Arc::new(self.archive()));
-        let projects = disk.projects();
+        let projects = super::projects(disk.folder());
         let mut all = Vec::new();
         for project in disk.list(&projects).unwrap() {
             let project = projects.join(project.unwrap().name);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tempfile::TempDir;
-use transcript_archive::{Archive, CaptureOptions, CheckOptions, RestoreOptions};
+use transcript_archive::{CaptureOptions, CheckOptions, RestoreOptions};
 use transcript_testkit::rng::Rng;
 
 const FOUR: NonZeroUsize = NonZeroUsize::new(4).unwrap();
@@ -35,7 +35,7 @@ fn append(path: &Path, text: &str) {
 }
 
 fn capture(place: &Path, root: &Path, repack_at: usize) -> Option<SystemTime> {
-    let mut archive = Archive::open_or_create(place).unwrap();
+    let mut archive = super::open_or_create(place).unwrap();
     let many = NonZeroUsize::new(repack_at).unwrap();
     let options = CaptureOptions::new().repack_at(many);
     let captured = archive.capture(root, &options).unwrap();
@@ -52,7 +52,7 @@ fn packs(place: &Path) -> Vec<PathBuf> {
 fn restored(place: &Path, as_of: SystemTime) -> Vec<(PathBuf, String)> {
     let folder = TempDir::new().unwrap();
     let root = folder.path().join("projects");
-    let archive = Archive::open(place).unwrap();
+    let archive = super::open(place).unwrap();
     assert!(archive.problems().is_empty(), "{:?}", archive.problems());
     let restored = archive
         .restore(&root, &RestoreOptions::new().as_of(as_of))
@@ -75,7 +75,7 @@ fn all(root: &Path) -> Vec<(PathBuf, String)> {
 }
 
 fn assert_clean(place: &Path) {
-    let check = Archive::open(place)
+    let check = super::open(place)
         .unwrap()
         .check(&CheckOptions::new())
         .unwrap();

@@ -90,10 +90,8 @@ fn assert_same(
 /// The number of generated trees. The environment may ask for more.
 fn trees() -> u64 {
     let wanted = std::env::var("TRANSCRIPT_ARCHIVE_TREES");
-    wanted
-        .ok()
-        .and_then(|trees| trees.parse().ok())
-        .unwrap_or(60)
+    let wanted = wanted.ok().and_then(|trees| trees.parse().ok());
+    wanted.unwrap_or(60 / super::TREES_DIVISOR)
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn every_version_of_every_file_can_be_restored_whatever_happens_to_the_files() {
             changes.age_all(&root, &tree).unwrap();
         }
         let place = folder.path().join("archive");
-        let mut opening = ArchiveOptions::new();
+        let mut opening = super::opening();
         if rng.one_in(3) {
             let key = Identities::generate();
             opening = opening
@@ -187,7 +185,7 @@ fn nothing_is_stored_for_files_that_did_not_change() {
     let tree = tree(11);
     tree.write(&root).unwrap();
     Changes::default().age_all(&root, &tree).unwrap();
-    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    let mut archive = super::open_or_create(&folder.path().join("archive")).unwrap();
     let first = capture(&mut archive, &root);
     assert!(first.sessions > 0 && first.unchanged == 0);
     // The time of a change of properties was just now, which settles with the second capture at the latest.
@@ -202,9 +200,9 @@ fn nothing_is_stored_for_files_that_did_not_change() {
 
 /// Returns how an archive is opened without encryption, with the key, and without it.
 fn openings(key: &Identities) -> [ArchiveOptions; 3] {
-    let encrypted = || ArchiveOptions::new().encrypt_to(key.recipients());
+    let encrypted = || super::opening().encrypt_to(key.recipients());
     [
-        ArchiveOptions::new(),
+        super::opening(),
         encrypted().identities(key.clone()),
         encrypted(),
     ]
@@ -256,7 +254,7 @@ fn another_time_or_mode_is_captured_although_the_bytes_are_the_same() {
         assert_eq!(changed.count(), 3, "{what}");
         let captured = archive.capture(&root, &options).unwrap();
         assert_eq!((captured.files, captured.bytes), (3, 0), "{what}");
-        let readable = ArchiveOptions::new()
+        let readable = super::opening()
             .identities(key.clone())
             .local_folder(&place.join("local"));
         let archive = Archive::open_with(&place.join("archive"), &readable).unwrap();
@@ -290,7 +288,7 @@ fn a_large_file_that_was_changed_in_its_middle_and_grew_is_captured_as_it_is() {
             fs::write(&session, &bytes).unwrap();
             let captured = capture(&mut archive, &root);
             assert_eq!(captured.files, 1, "{number} {at}");
-            let readable = ArchiveOptions::new()
+            let readable = super::opening()
                 .identities(key.clone())
                 .local_folder(&place.join("local"));
             let readable = Archive::open_with(&path, &readable).unwrap();
@@ -327,7 +325,7 @@ fn files_next_to_the_projects_come_along_and_credentials_never() {
         fs::write(path, format!("{{\"file\":\"{name}\"}}\n")).unwrap();
     }
     let place = folder.path().join("archive");
-    let mut archive = Archive::open_or_create(&place).unwrap();
+    let mut archive = super::open_or_create(&place).unwrap();
     let captured = capture(&mut archive, &home.join("projects"));
     assert_eq!((captured.files, captured.denied), (6, 2));
     let other = folder.path().join("other");
@@ -363,7 +361,7 @@ fn a_file_that_exists_is_never_changed() {
     let agent = root.join("-p").join(id).join("subagents/agent-a.jsonl");
     fs::create_dir_all(agent.parent().unwrap()).unwrap();
     fs::write(&agent, "{\"b\":1}\n").unwrap();
-    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    let mut archive = super::open_or_create(&folder.path().join("archive")).unwrap();
     capture(&mut archive, &root);
     let all = RestoreOptions::new();
     let same = archive.restore(&root, &all).unwrap();
@@ -421,13 +419,13 @@ fn forks_take_little_space_and_any_zstd_reads_every_line() {
         raw += lines.len() as u64;
         fs::write(root.join(format!("{}.jsonl", session(fork))), lines).unwrap();
     }
-    let mut archive = Archive::open_or_create(&folder.path().join("archive")).unwrap();
+    let mut archive = super::open_or_create(&folder.path().join("archive")).unwrap();
     let one = {
         let alone = folder.path().join("alone").join("-p");
         fs::create_dir_all(&alone).unwrap();
         let name = format!("{}.jsonl", session(0));
         fs::copy(root.join(&name), alone.join(&name)).unwrap();
-        let mut archive = Archive::open_or_create(&folder.path().join("one")).unwrap();
+        let mut archive = super::open_or_create(&folder.path().join("one")).unwrap();
         capture(&mut archive, alone.parent().unwrap()).stored
     };
     let stored = capture(&mut archive, root.parent().unwrap()).stored;

@@ -1,7 +1,7 @@
 //! Examples at the end of each help. Each line is a whole shell command: tests run all of them, or read those that do not end.
 
 /// The examples of each command. `1f0a` is the start of an id.
-pub(crate) const EXAMPLES: [(&str, &[&str]); 24] = [
+pub(crate) const EXAMPLES: [(&str, &[&str]); 26] = [
     (
         "append",
         &[
@@ -83,6 +83,14 @@ pub(crate) const EXAMPLES: [(&str, &[&str]); 24] = [
     (
         "prune",
         &["transcript prune", "transcript prune --older-than 90 --yes"],
+    ),
+    (
+        "pull",
+        &["transcript pull 1f0a", "transcript pull 1f0a --json"],
+    ),
+    (
+        "push",
+        &["transcript push latest", "transcript push 1f0a --json"],
     ),
     (
         "repair",

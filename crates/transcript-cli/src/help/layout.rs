@@ -48,6 +48,8 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "all",
             "as-of",
             "older-than",
+            "restore machine",
+            "pull machine",
         ],
     ),
     (
@@ -107,6 +109,7 @@ const HEADINGS: [(&str, &[&str]); 10] = [
             "every",
             "full",
             "encrypt",
+            "machine",
             "install",
             "port",
             "open",
@@ -195,7 +198,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Share", &["export", "convert", "import", "serve"]),
     (
         "Keep safe",
-        &["keep", "restore", "prune", "verify", "repair"],
+        &[
+            "keep", "restore", "push", "pull", "prune", "verify", "repair",
+        ],
     ),
     ("Change", &["fork", "move", "merge", "resume", "append"]),
     ("About", &["completions", "man", "help"]),

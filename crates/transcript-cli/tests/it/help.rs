@@ -194,7 +194,7 @@ fn options_are_below_headings_and_those_of_all_commands_last_and_only_in_the_lon
             assert_eq!(has_globals, form == "--help", "{name} {form}: {help}");
             let means_nothing = ["completions", "man", "import", "help"].contains(&&*name);
             assert_eq!(
-                help.contains("--archive [<DIR>]"),
+                help.contains("--archive [<DIR|URL>]"),
                 has_globals && !means_nothing,
                 "{name} {form}"
             );
@@ -269,7 +269,9 @@ fn every_example_that_ends_runs() {
         "prune",
         "help",
         "move",
+        "push",
         "restore",
+        "pull",
     ];
     let run_or_endless: BTreeSet<String> = order
         .into_iter()
@@ -288,7 +290,7 @@ fn every_example_that_ends_runs() {
             if line.contains("tail -f") || line.contains("man -l") {
                 continue;
             }
-            if name == "restore" && line.contains("1f0a") {
+            if matches!(name, "restore" | "pull") && line.contains("1f0a") {
                 fs::remove_dir_all(home.path(".claude/projects")).unwrap();
                 fs::create_dir(home.path(".claude/projects")).unwrap();
             }

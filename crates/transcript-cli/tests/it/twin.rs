@@ -48,7 +48,7 @@ const OF_DAMAGE: [&[&str]; 4] = [
 ];
 /// Commands that change sessions or the archive, list all of them, write new ids, or read none. What they do with archived
 /// sessions is in tests of their own.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 16] = [
     "append",
     "browse",
     "completions",
@@ -61,6 +61,8 @@ const OTHERS: [&str; 14] = [
     "man",
     "move",
     "prune",
+    "pull",
+    "push",
     "restore",
     "serve",
 ];

@@ -107,14 +107,18 @@ impl Homes {
         Ok(())
     }
 
-    /// Adds the home folder of the agent of this name that an archive has.
+    /// Adds the home folders of the agent of this name that an archive has; in a bucket, each when something in it is asked for.
     ///
     /// # Errors
     /// When no agent has the name.
     pub fn add_archived(&self, agent: &str, archive: &Arc<ArchiveDisk>) -> Result<(), Failure> {
-        let (agent, home) = (agent_of(agent)?, archive.home(agent));
-        let disk: Arc<dyn ReadDisk> = Arc::clone(archive) as _;
-        self.add_disk(self.disk_of(&disk, agent, &home, Some(archive)));
+        let agent = agent_of(agent)?;
+        if !archive.is_in_bucket() {
+            let disk: Arc<dyn ReadDisk> = Arc::clone(archive) as _;
+            for home in archive.homes(agent.name()).into_iter().flatten() {
+                self.add_disk(self.disk_of(&disk, agent, &home, Some(archive)));
+            }
+        }
         let archives = self.archives.write();
         let mut archives = archives.unwrap_or_else(PoisonError::into_inner);
         archives.push((agent, Arc::clone(archive)));
@@ -156,26 +160,29 @@ impl Homes {
         let is_there = |disk: &Arc<ImportDisk>| path.starts_with(disk.home()) && disk.has(path);
         let known = self.all().into_iter().find(is_there);
         known.or_else(|| {
-            let home = self.add_earlier(path)?;
+            let home = self.add_of_archive(path)?;
             let disks = self.all().into_iter();
             disks.filter(|disk| disk.home() == home).find(is_there)
         })
     }
 
-    /// Adds the home folder, as an archive had it at an earlier time, that a path leads to; returns it if it was not known.
-    fn add_earlier(&self, path: &Path) -> Option<PathBuf> {
+    /// Adds the home folder in an archive that a path leads to, as it is or as it was at an earlier time; returns it if it was not known.
+    fn add_of_archive(&self, path: &Path) -> Option<PathBuf> {
         let archives = self.archives.read();
         let archives = archives.unwrap_or_else(PoisonError::into_inner).clone();
         for (agent, archive) in archives {
-            let newest = archive.newest(path).filter(|newest| newest != path);
-            let own = archive.home(agent.name());
-            if let Some(below) = newest.as_ref().and_then(|path| path.strip_prefix(own).ok()) {
-                let home = path.ancestors().nth(below.components().count())?;
-                let is_new = self.all().iter().all(|disk| disk.home() != home);
-                let disk: Arc<dyn ReadDisk> = archive;
-                is_new.then(|| self.add_home(&disk, agent, home));
-                return is_new.then(|| home.to_owned());
+            let Some(below) = archive.below_home(agent.name(), path) else {
+                continue;
+            };
+            let home = path.ancestors().nth(below.components().count())?;
+            if self.all().iter().any(|disk| disk.home() == home) {
+                return None;
             }
+            // Of an earlier time, there is nothing before it.
+            let is_newest = archive.time_of(path).is_none();
+            let disk: Arc<dyn ReadDisk> = Arc::clone(&archive) as _;
+            self.add_disk(self.disk_of(&disk, agent, home, is_newest.then_some(&archive)));
+            return Some(home.to_owned());
         }
         None
     }

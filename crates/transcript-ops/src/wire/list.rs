@@ -70,6 +70,9 @@ pub struct SessionRecord<'a> {
     /// The agent that wrote it, such as `codex`; absent for Claude Code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The machine that captured it, if it is in an archive that several machines share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The ids of the subagents with a file of their own, with `--sidechains`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
@@ -106,6 +109,7 @@ impl<'a> SessionRecord<'a> {
             in_archive: false,
             root: None,
             agent: None,
+            machine: None,
             agents: Vec::new(),
         }
     }

@@ -173,7 +173,7 @@ fn without_async_fronts_and_server_nothing_links_tokio() {
 }
 
 /// The crates of this workspace on which each crate may depend (docs/architecture.md).
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 25] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 26] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -234,6 +234,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 25] = [
         ],
     ),
     ("transcript-archive", &["transcript-storage"]),
+    ("transcript-objects", &["transcript-storage"]),
     (
         "transcript-import",
         &["transcript-format", "transcript-storage"],
@@ -273,6 +274,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 25] = [
             "transcript-import",
             "transcript-manage",
             "transcript-messages",
+            "transcript-objects",
             "transcript-page",
             "transcript-reader",
             "transcript-redact",
