@@ -203,9 +203,10 @@ compat: ## Read sessions of ours with the official SDKs (needs python3, and a ne
 	@python3 tests/compat/run
 	@python3 tools/sdk_check.py --bin target/debug/transcript
 
+# REMOTE=--workspace takes less time after `make unit`.
 remote-test: ## Test archives in buckets against a server that speaks S3, on loopback (gets it from PyPI)
 	@if command -v python3 >/dev/null 2>&1; then \
-		echo "python3 tests/remote_test.py"; CARGO="$(CARGO)" python3 tests/remote_test.py; \
+		echo "python3 tests/remote_test.py $(REMOTE)"; CARGO="$(CARGO)" python3 tests/remote_test.py $(REMOTE); \
 	else \
 		echo "skipped: no python3"; \
 	fi

@@ -4,11 +4,13 @@
 Installs moto (PyPI) into target/moto if it is missing, starts it on a free port, creates the bucket `transcript-test`, runs `cargo test` with
 the address in TRANSCRIPT_TEST_S3, and stops the server by its process id. Then two machines keep into a bucket for some rounds, and outputs are searched for secrets
 (tests/remote). Says `skipped` and ends with 0 where moto cannot be installed."""
-import argparse, os, pathlib, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
+import argparse, json, os, pathlib, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 MOTO = "moto[server]==5.2.*"
+CARGO = os.environ.get("CARGO", "cargo")
+CRATE = ROOT / "crates" / "transcript-objects"
 TESTS = ["test", "--locked", "-p", "transcript-objects"]
 
 
@@ -47,12 +49,23 @@ def create_bucket(endpoint, server):
     raise SystemExit("the server does not answer")
 
 
-def judge_command():
+def workspace_tests():
+    """Returns the program with the tests of the crate that `make unit` has built."""
+    built = subprocess.run([CARGO, "test", "--workspace", "--locked", "--no-run", "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("executable") and message["target"]["name"] == "it" and pathlib.Path(message["manifest_path"]).parent == CRATE:
+            return message["executable"]
+    raise SystemExit("cargo built no tests of transcript-objects")
+
+
+def judge_command(is_built):
     """Runs the scripts that judge the command over a bucket, for a short time; returns their exit code."""
     if not shutil.which("zstd"):
         print("skipped: no command zstd, with which archives are read apart from our own code")
         return 0
-    subprocess.run([os.environ.get("CARGO", "cargo"), "build", "-q", "--locked", "-p", "transcript-cli"], cwd=ROOT, check=True)
+    if not is_built:
+        subprocess.run([CARGO, "build", "-q", "--locked", "-p", "transcript-cli"], cwd=ROOT, check=True)
     binary = str(TARGET / "debug" / "transcript")
     for script, *options in (["two_machines.py", "--rounds", "12"], ["canary.py"]):
         command = [sys.executable, str(ROOT / "tests" / "remote" / script), binary, *options]
@@ -63,7 +76,9 @@ def judge_command():
 
 
 def main():
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workspace", action="store_true", help="use what `make unit` has built, which takes less time after it, and more without")
+    options = parser.parse_args()
     python = python_with_moto()
     if python is None:
         return 0
@@ -74,10 +89,10 @@ def main():
         try:
             create_bucket(endpoint, server)
             environment = {**os.environ, "TRANSCRIPT_TEST_S3": endpoint, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-            command = [os.environ.get("CARGO", "cargo"), *TESTS]
+            command = [workspace_tests()] if options.workspace else [CARGO, *TESTS]
             print("TRANSCRIPT_TEST_S3=%s %s" % (endpoint, " ".join(command)), flush=True)
-            failed = subprocess.run(command, cwd=ROOT, env=environment).returncode
-            return failed or judge_command()
+            failed = subprocess.run(command, cwd=CRATE, env=environment).returncode
+            return failed or judge_command(options.workspace)
         finally:
             server.terminate()
             server.wait()
